@@ -1,6 +1,7 @@
 """Privacy guarantees: profiles, calibration, composition and audits. This package needs neither data nor torch.
 
-A guarantee is a function, not a pair of numbers: see :class:`PrivacyProfile`. The constructors take keywords only.
+A guarantee is a function, not a pair of numbers; :class:`PrivacyProfile` represents it. Most constructors take only
+keyword arguments.
 """
 
 from dpnotes.accounting import papers as papers

@@ -31,7 +31,7 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float = 0.95) ->
     successes : int, >= 0
     trials : int, >= 1
     confidence : float, in (0, 1)
-        Least coverage of the interval; it misses on each side with at most half of the remaining probability.
+        Least coverage of the interval. On each side it misses with probability at most ``(1 - confidence) / 2``.
 
     Returns
     -------
@@ -66,8 +66,9 @@ def audit_epsilon(
 ) -> float:
     """Lower confidence bound on epsilon from a membership test run on independent releases.
 
-    With the stated confidence, the mechanism that made the releases is not (epsilon, ``delta``)-DP for any smaller
-    epsilon. This holds for any mechanism. The rule that decides "member" must be fixed before you look at these runs.
+    With the stated confidence, the mechanism that made the releases is not (epsilon, ``delta``)-DP for any epsilon
+    below the bound. The bound is valid for any mechanism. The rule that decides "member" must be fixed before you look
+    at these runs.
 
     Parameters
     ----------
@@ -86,8 +87,8 @@ def audit_epsilon(
     Returns
     -------
     float, >= 0
-        The larger of ``log((TPR - delta) / FPR)`` and its mirror image ``log((TNR - delta) / FNR)`` at the confidence
-        limits of the rates; 0 if the counts prove nothing.
+        The larger of ``log((TPR - delta) / FPR)`` and ``log((TNR - delta) / FNR)``, where TPR is at its lower and FPR
+        at its upper confidence limit; 0 if neither is positive.
 
     Raises
     ------
@@ -112,18 +113,18 @@ def audit_epsilon(
 def audit_mu(
     *, true_positives: int, positives: int, false_positives: int, negatives: int, confidence: float = 0.95
 ) -> float:
-    """Lower confidence bound on mu, for a mechanism whose guarantee is of Gaussian form.
+    """Lower confidence bound on the mu of a mechanism whose guarantee has Gaussian form.
 
     Parameters
     ----------
     true_positives, positives, false_positives, negatives : int
-        As for :func:`audit_epsilon`.
+        The counts that :func:`audit_epsilon` takes.
     confidence : float, in (0, 1)
 
     Returns
     -------
     float, >= 0
-        ``Phi^-1(1 - FPR) - Phi^-1(FNR)`` at the confidence limits of the rates.
+        ``Phi^-1(1 - FPR) - Phi^-1(FNR)`` at the upper confidence limits of both rates, and at least 0.
 
     Raises
     ------
@@ -155,22 +156,22 @@ def audit_delta(
 ) -> float:
     """Lower confidence bound on delta(epsilon) at a fixed epsilon.
 
-    Use this audit for mechanisms that reveal a record outright with some probability, as bagging does. For such
-    mechanisms, a bound on epsilon reflects only the amount by which the assumed delta is too small.
+    Use this audit for mechanisms that reveal a record outright with some probability, as bagging does. For such a
+    mechanism, a bound on epsilon shows only by how much the assumed delta is too small.
 
     Parameters
     ----------
     true_positives, positives, false_positives, negatives : int
-        As for :func:`audit_epsilon`.
+        The counts that :func:`audit_epsilon` takes.
     epsilon : float, >= 0
-        If you compute the bounds for several epsilons, they hold jointly.
+        The bounds for several epsilons hold jointly.
     confidence : float, in (0, 1)
 
     Returns
     -------
     float, in [0, 1]
-        The larger of ``TPR - e^epsilon FPR`` and ``TNR - e^epsilon FNR`` at the confidence limits of the rates; 0 if
-        both are negative.
+        The larger of ``TPR - e^epsilon FPR`` and ``TNR - e^epsilon FNR``, where TPR is at its lower and FPR at its
+        upper confidence limit; 0 if both are negative.
 
     Raises
     ------
@@ -198,10 +199,9 @@ def one_run_p_value(*, examples: int, guesses: int, correct: int, epsilon: float
     Parameters
     ----------
     examples : int, >= 1
-        Number of records that were included with probability 1/2 each, independently.
+        Number of records, each of which was included independently with probability 1/2.
     guesses : int, >= 1
-        Number of these records that the attack guessed about; it abstained from the others. The number is fixed in
-        advance.
+        Number of these records about which the attack made a guess. The number is fixed in advance.
     correct : int, >= 0
         Number of guesses that were correct.
     epsilon : float, >= 0
@@ -210,12 +210,12 @@ def one_run_p_value(*, examples: int, guesses: int, correct: int, epsilon: float
     Returns
     -------
     float, in [0, 1]
-        Upper bound on the p-value of "the mechanism is (epsilon, delta)-DP".
+        Upper bound on the p-value of the hypothesis that the mechanism is (epsilon, delta)-DP.
 
     Raises
     ------
     ValueError
-        If more guesses are correct than were made, more are made than there are examples, or a parameter is out of
+        If ``correct`` is larger than ``guesses``, ``guesses`` is larger than ``examples``, or a parameter is out of
         range.
 
     Source
@@ -255,12 +255,13 @@ def _largest_mean_below(correct: int, guesses: int, q: float) -> float:
 def one_run_audit(*, examples: int, guesses: int, correct: int, delta: float, confidence: float = 0.95) -> float:
     """Lower confidence bound on epsilon from a single run with many inserted records.
 
-    The bound loses its power if delta is of the order of 1 / examples, because it multiplies delta by ``2 examples``.
+    The bound loses its power if delta is of the order of ``1 / examples``, because a term of the p-value grows with
+    ``2 examples delta``.
 
     Parameters
     ----------
     examples, guesses, correct : int
-        As for :func:`one_run_p_value`.
+        The numbers that :func:`one_run_p_value` takes.
     delta : float, in [0, 1]
     confidence : float, in (0, 1)
 
@@ -272,7 +273,7 @@ def one_run_audit(*, examples: int, guesses: int, correct: int, delta: float, co
     Raises
     ------
     ValueError
-        If more guesses are correct than were made, more are made than there are examples, or a parameter is out of
+        If ``correct`` is larger than ``guesses``, ``guesses`` is larger than ``examples``, or a parameter is out of
         range.
 
     Source

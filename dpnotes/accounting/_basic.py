@@ -49,7 +49,7 @@ def gaussian(*, sigma: float, sensitivity: float = 1.0, adjacency: str = "add-re
 
 
 def gaussian_of_advantage(advantage: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
-    """Guarantee of the Gaussian mechanism whose best membership test has a given advantage, for comparison.
+    """Guarantee of the Gaussian mechanism against which the best membership test has a given advantage.
 
     Parameters
     ----------
@@ -84,7 +84,8 @@ def gaussian_of_advantage(advantage: float, *, adjacency: str = "add-remove") ->
 def laplace(*, scale: float, sensitivity: float = 1.0, adjacency: str = "add-remove") -> PrivacyProfile:
     """Guarantee of a query plus Laplace noise, exact for every epsilon; the release is (sensitivity / scale)-DP.
 
-    Composition adds privacy losses on a grid whose step is small compared with their standard deviation.
+    Composition adds privacy losses on a grid. The step of the grid is small compared with the standard deviation of a
+    loss.
 
     Parameters
     ----------
@@ -107,8 +108,8 @@ def laplace(*, scale: float, sensitivity: float = 1.0, adjacency: str = "add-rem
 
     Notes
     -----
-    For a query with several coordinates and the L1 sensitivity, the profile is an upper bound: a change of one
-    coordinate by the whole sensitivity is the worst case.
+    For a query with several coordinates and the L1 sensitivity, the profile is an upper bound. The worst case is a
+    change of one coordinate by the whole sensitivity.
 
     Source
     ------

@@ -35,8 +35,8 @@ def gaussian_sigma(
 ) -> float | Floats:
     """Smallest sigma at which the Gaussian mechanism is (epsilon, delta)-DP.
 
-    The result errs on the private side: delta at the returned sigma is <= ``delta``, and a sigma smaller by one part
-    in 10^9 would exceed it. The result is valid for every epsilon >= 0. (The classical formula is proved only for
+    The result errs on the private side: the mechanism is (epsilon, delta)-DP at the returned sigma, but not at a sigma
+    smaller by one part in 10^9. The result is valid for every epsilon >= 0. (The classical formula is proved only for
     epsilon < 1 and gives a larger sigma there.)
 
     Parameters
@@ -45,11 +45,11 @@ def gaussian_sigma(
     delta : float or array_like, in (0, 1)
         Delta of the guarantee; at most 0.999, because a larger delta guarantees next to nothing.
     sensitivity : float or array_like, > 0
-        L2 distance between the query's values on adjacent data sets, in the units of the query. The three arguments
-        are broadcast.
+        L2 distance between the query's values on adjacent data sets, in the units of the query.
+        ``epsilon``, ``delta`` and ``sensitivity`` are broadcast.
     analysis : {"tight", "classical"}
-        ``"classical"``: ``sensitivity sqrt(2 log(1.25 / delta)) / epsilon``; raises an error where this sigma is not
-        sufficient (beyond epsilon = 8.4 at delta = 1e-5).
+        ``"classical"``: the formula ``sensitivity sqrt(2 log(1.25 / delta)) / epsilon``. The function raises an error
+        where this sigma is not sufficient (above epsilon = 8.4 for delta = 1e-5).
 
     Returns
     -------
@@ -124,7 +124,7 @@ def calibrate(
     epsilon, delta : float, >= 0 and in [0, 1), optional
         Aim: the mechanism is (epsilon, delta)-DP.
     mu : float, > 0, optional
-        Aim: the Gaussian fit of the mechanism is at most ``mu``, see :attr:`PrivacyProfile.mu`.
+        Aim: the profile's :attr:`PrivacyProfile.mu` is at most ``mu``.
     advantage : float, in (0, 1), optional
         Aim: no membership test has a larger difference between its true- and false-positive rates.
     tpr, fpr : float, in (0, 1), optional
@@ -141,8 +141,8 @@ def calibrate(
     Raises
     ------
     ValueError
-        If not exactly one aim is given, or a number is out of its range. The same error is raised if none of the
-        parameters between 1e-19 and 1e19 times the start meets the aim, or if all of them meet it.
+        If not exactly one aim is given, or a number is out of its range. Also if none of the parameters between 1e-19
+        and 1e19 times the start meets the aim, or if all of them meet it.
     TypeError
         If ``make_profile`` does not return a profile.
 
@@ -174,17 +174,19 @@ def calibrate(
     sign = -1.0 if rises else 1.0  # of the direction of more privacy
     found = boundary(lambda place: at(sign * place), sign * begin)
     if found is None:
-        raise ValueError(f"make_profile must meet the aim for some positive parameter and not for all, from {start=}")
+        raise ValueError(
+            f"make_profile must meet the aim for some positive parameter and not for all; the search began at {start=}"
+        )
     return math.exp(sign * found)
 
 
 def boundary(
     excess: Callable[[float], float], start: float, *, slope: float = -1.0, furthest: float = FURTHEST
 ) -> float | None:
-    """Least point where a falling function is <= 0, to ``PRECISION`` and on that side; None if there is no such point.
+    """Find the least point where a falling function is <= 0, to ``PRECISION`` and rounded up; None if there is none.
 
-    The method is the secant method, with bisection where it leaves the bracket; ``slope`` is a first guess of the
-    derivative.
+    The function uses the secant method, and bisection where a step would leave the bracket. ``slope`` is a first guess
+    of the derivative.
     """
     low, high, stride = -math.inf, math.inf, STRIDE
     before: tuple[float, float] | None = None
@@ -221,7 +223,7 @@ def _aim(**numbers: float | None) -> Callable[[PrivacyProfile], float]:
             largest = check.real("advantage", advantage, high=1.0, open_low=True, below="every mechanism meets it")
             return lambda profile: profile.advantage / largest - 1
         case {"tpr": tpr, "fpr": fpr, **others} if not others:
-            rate = check.real("fpr", fpr, high=1.0, open_low=True, below="there every test is positive")
+            rate = check.real("fpr", fpr, high=1.0, open_low=True, below="a test with this rate is always positive")
             power = check.real("tpr", tpr, low=rate, high=1.0, open_low=True, below="every mechanism meets it")
             return lambda profile: float(profile.tpr(rate)) - power
         case {"epsilon": epsilon, "delta": delta, **others} if not others:
@@ -230,4 +232,4 @@ def _aim(**numbers: float | None) -> Callable[[PrivacyProfile], float]:
             if failure == 0:
                 return lambda profile: min(float(profile.epsilon(0.0)), 1e300) - level
             return lambda profile: math.log(max(float(profile.delta(level)), 1e-300) / failure)
-    raise ValueError(f"exactly one aim must be given, {AIMS}, got {len(aim)} numbers for it")
+    raise ValueError(f"exactly one aim must be given ({AIMS}), got {' and '.join(aim) or 'none'}")

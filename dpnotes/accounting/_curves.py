@@ -1,4 +1,4 @@
-"""Numerics of delta(epsilon): its inverse, its trade-off of error rates, its pair, and the curve of Gaussian noise."""
+"""Numerics of curves delta(epsilon): inverse, trade-off of error rates, dominating pair, and Gaussian noise."""
 
 from __future__ import annotations
 
@@ -40,14 +40,15 @@ def hockey_stick(p: Mapping[K, Fraction], q: Mapping[K, Fraction], factor: Fract
 
 
 def like_input(values: Floats) -> float | Floats:
-    """A float for one value, the array for several."""
+    """Return a float for an array without dimensions, and any other array as it is."""
     return float(values) if values.ndim == 0 else values
 
 
 def smallest_epsilon(curve: Callable[[Floats], Floats], delta: Floats, *, limit: float = 0.0) -> Floats:
     """Smallest epsilon >= 0 with ``curve(epsilon) <= delta``, found from the private side; inf where delta < limit.
 
-    ``curve`` falls with epsilon towards ``limit``; a delta equal to a limit that is only approached gives infinity.
+    ``curve`` must fall with epsilon towards ``limit``. If it never reaches ``limit``, a delta equal to ``limit`` gives
+    infinity.
     """
     low, high = np.zeros_like(delta), np.ones_like(delta)
     for _ in range(60):  # up to 2^60; beyond, no double epsilon is of use
@@ -65,9 +66,9 @@ def smallest_epsilon(curve: Callable[[Floats], Floats], delta: Floats, *, limit:
 
 
 def supported_tradeoff(kept: Floats, epsilon: Floats, alpha: Floats) -> Floats:
-    """Trade-off function: the upper envelope of the lines that ``kept = 1 - delta(epsilon)`` allows, both directions.
+    """Trade-off function: the upper envelope of the lines given by ``kept = 1 - delta(epsilon)``, in both directions.
 
-    ``kept`` and ``epsilon`` have shape [lines]. Fewer lines only lower the result, which is the private side.
+    ``kept`` and ``epsilon`` have shape [lines]. Fewer lines can only lower the result, which is the private side.
     """
     alpha = alpha[..., None]
     with np.errstate(over="ignore", invalid="ignore"):  # e^epsilon alpha may be inf; at alpha = 0 nothing falls
@@ -102,7 +103,7 @@ LARGEST = 2.0**60  # an epsilon where delta has reached its limit
 
 @dataclass(frozen=True)
 class Pair:
-    """Two distributions that dominate a mechanism, known by deltas at ``nodes``, both directions.
+    """Two distributions that dominate a mechanism, given by their deltas at ``nodes`` in both directions.
 
     The hockey-stick divergence is convex in e^epsilon. Therefore no curve lies above the chord between two nodes, and
     the lower convex hull of upper bounds is still an upper bound. A pair of distributions attains this hull (Zhu, Dong
@@ -131,10 +132,10 @@ class Pair:
         return max(float(self.deltas[0][-1]), float(self.deltas[1][-1]))
 
     def rdp(self, alpha: Floats) -> Floats:
-        """Upper bound on the Renyi divergence of the finite losses, [..., 1] or [orders], in the larger direction.
+        """Upper bound on the Renyi divergence of the finite losses, in the direction in which it is larger.
 
-        E[(dP/dQ)^alpha] is 1 plus alpha (alpha - 1) times the integral of e^((alpha - 1) epsilon) H(P, Q) and of
-        e^(-alpha epsilon) H(Q, P) (Sason and Verdu 2016); all terms are positive.
+        ``alpha`` has shape [..., 1] or [orders]. E_Q[(dP/dQ)^alpha] is 1 plus alpha (alpha - 1) times the integral of
+        e^((alpha - 1) epsilon) H(P, Q) + e^(-alpha epsilon) H(Q, P) over epsilon >= 0 (Sason and Verdu 2016).
         """
         order = np.asarray(alpha, dtype=np.float64)[..., None]
         start, width = self.nodes[:-1], np.diff(self.nodes)
@@ -163,7 +164,7 @@ class Pair:
 
 
 class Tail:
-    """Delta of finitely many losses: the positive losses, with running sums from the right to look up."""
+    """Delta of finitely many losses, looked up in running sums over the positive losses."""
 
     def __init__(self, losses: Floats, masses: Floats) -> None:
         kept = (losses > 0) & (masses > 0)  # no epsilon >= 0 sees the others
@@ -173,7 +174,7 @@ class Tail:
         self._log_below = np.append(below, -np.inf)  # the same under Q, in logarithms: e^-loss underflows
 
     def __call__(self, epsilon: Floats) -> Floats:
-        """Sum of the masses times 1 - e^(epsilon - loss), never less for its rounding."""
+        """Sum of mass times 1 - e^(epsilon - loss) over the losses above epsilon, rounded up."""
         index = np.searchsorted(self.losses, epsilon, side="right")
         above, log_below = self._above[index], self._log_below[index]
         finite = np.isfinite(log_below)  # epsilon may be infinite beyond the last loss
@@ -183,7 +184,7 @@ class Tail:
 
 
 def pair_of(curve: Callable[[Floats, str], Floats], symmetric: bool) -> Pair:
-    """Pair of a mechanism's curve ``delta(epsilon, direction)``, with the range and spacing of nodes that it needs."""
+    """Make the pair of a curve ``delta(epsilon, direction)``, and choose the range and the spacing of its nodes."""
 
     def both(epsilon: Floats) -> list[Floats]:
         remove = np.clip(curve(epsilon, "remove"), 0.0, 1.0)
@@ -209,7 +210,7 @@ def pair_of(curve: Callable[[Floats, str], Floats], symmetric: bool) -> Pair:
 
 
 def masses_of(nodes: Floats, deltas: Floats) -> Floats:
-    """Masses at positive nodes [m] of the losses that attain ``deltas`` there; the first mass, at 0, has no meaning."""
+    """Masses of the losses at ``nodes`` [m] that attain ``deltas`` there; the first mass, at 0, has no meaning."""
     if len(nodes) < 2:
         return np.zeros(len(nodes))
     fall, width = -np.diff(deltas), np.diff(nodes)
@@ -245,7 +246,8 @@ def convex(nodes: Floats, deltas: Floats) -> Floats:
 def bridged(nodes: Floats, remove: Floats, add: Floats) -> tuple[Floats, Floats]:
     """Make both directions of one curve convex where they meet; otherwise their masses would sum to more than 1.
 
-    With x = e^epsilon the curve is ``remove`` at x >= 1, and ``1 - x (1 - add)`` at x < 1, ``add`` at epsilon = -log x.
+    With x = e^epsilon, the curve is ``remove`` for x >= 1. For x < 1 it is ``1 - x (1 - add)``, with ``add`` taken at
+    epsilon = -log x.
     """
     least = min(remove[0], add[0])  # the total variation distance, from either side
     remove, add = np.minimum(remove, least), np.minimum(add, least)
@@ -280,8 +282,9 @@ def largest_mu(epsilon: Floats, delta: Floats) -> Floats:
     """Largest mu = sensitivity / sigma of an (epsilon, delta)-DP Gaussian mechanism, minus a margin for rounding.
 
     The method is Newton's method on log delta as a function of log mu. This function is concave, so every step from a
-    mu that is too small stays on the private side. Two such starts are known: the solution of
-    Phi(mu/2 - epsilon/mu) = delta, because the other term only lowers delta; and the mu whose total variation is delta.
+    mu that is too small stays on the private side. Two such values are known. One solves
+    Phi(mu/2 - epsilon/mu) = delta, because the other term only lowers delta. The other is the mu whose total variation
+    distance is delta.
     """
     quantile = special.ndtri(delta)
     root = np.hypot(quantile, np.sqrt(2 * epsilon))

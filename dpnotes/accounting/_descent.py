@@ -62,7 +62,7 @@ def dp_sgd(
     Returns
     -------
     PrivacyProfile
-        Without sampling (rate 1) it is the profile of Gaussian noise, exact with every accountant.
+        Without sampling (rate 1) it is the profile of Gaussian noise, which is exact with every accountant.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def dp_sgd_noise_multiplier(
 
     The arguments are broadcast. All combinations are first solved at once with Renyi curves. ``"best"`` and ``"pld"``
     then compute three or four loss distributions for each combination (0.2 to 5 seconds). For aims other than (epsilon,
-    delta), see :func:`calibrate`.
+    delta), use :func:`calibrate`.
 
     Parameters
     ----------
@@ -142,12 +142,13 @@ def dp_sgd_noise_multiplier(
         Probability with which each record takes part in a step, independently of all others.
     steps : int or array_like of int, >= 1
     accountant : {"best", "pld", "rdp"}
-        As for :func:`dp_sgd`. Use ``"rdp"`` for sweeps over thousands of pairs.
+        The accountants of :func:`dp_sgd`. Use ``"rdp"`` for sweeps over thousands of pairs.
 
     Returns
     -------
     float or ndarray
-        Standard deviation of the noise on the sum, in units of the clip norm. An array has the arguments' common shape.
+        Standard deviation of the noise on the sum, in units of the clip norm. The result has the arguments'
+        common shape.
 
     Raises
     ------
@@ -158,7 +159,7 @@ def dp_sgd_noise_multiplier(
 
     Source
     ------
-    As :func:`dp_sgd`.
+    The sources of :func:`dp_sgd`.
 
     Examples
     --------
@@ -178,7 +179,7 @@ def dp_sgd_noise_multiplier(
         check.array("steps", steps, low=1.0),
     )
     if accountant == "pld":
-        why = "the rounding of the grid of accountant='pld' is as large as smaller ones, and no noise meets them"
+        why = "a smaller delta is lost in the rounding errors of accountant='pld', so no noise meets it"
         check.array("delta", delta, low=LEAST_DELTA, why=why)
     shape = np.broadcast_shapes(*(values.shape for values in given))
     epsilons, deltas, rates, counts = (np.broadcast_to(values, shape).ravel() for values in given)
@@ -199,9 +200,9 @@ def dp_sgd_noise_multiplier(
 def calibrated_rdp(
     epsilon: Floats, delta: Floats, rate: Floats, steps: Floats, *, orders: Floats | None = None, required: bool = True
 ) -> Floats:
-    """Noise multipliers [pairs] for arrays [pairs]; ``orders`` restricts the accountant to these.
+    """Noise multipliers for arrays of one shape, [pairs]; ``orders`` restricts the accountant to the given orders.
 
-    A pair that no noise can meet is an error if ``required``, and NaN otherwise.
+    A pair that no noise can meet raises an error if ``required``; otherwise its result is NaN.
     """
     coarse = COARSE_ORDERS if orders is None else np.asarray(orders, dtype=np.float64)
     log_delta = np.log(delta)
@@ -221,7 +222,7 @@ def calibrated_rdp(
     left, right = left[reached], right[reached]
 
     def at(sigma: Floats, order: Floats) -> Floats:
-        """Epsilon, not cut at 0, of [pairs] and [pairs, orders]."""
+        """Epsilon, which may be negative, for sigmas [pairs] and orders [pairs, orders]."""
         return steps * sampled_gaussian_rdp(sigma[:, None], rate, order) + _conversion(order, log_delta)
 
     def excess(sigma: Floats) -> Floats:
@@ -281,7 +282,7 @@ def _calibrated_pld(epsilon: float, delta: float, rate: float, steps: float, by_
     if found is None:
         raise ValueError(
             f"no noise meets epsilon={float(epsilon)!r}, delta={float(delta)!r} with accountant="
-            f"{'best' if best else 'pld'!r}; losses cannot certify a delta below about 1e-15"
+            f"{'best' if best else 'pld'!r}; loss distributions cannot certify a delta below about 1e-15"
         )
     sigma = math.exp(found)
     return min(sigma, by_rdp) if best and known else sigma
@@ -368,7 +369,8 @@ def step_contraction(*, learning_rate: float, smoothness: float, convexity: floa
     Returns
     -------
     float, >= 0
-        At most 1 for ``learning_rate <= 2 / smoothness``. It is below 1 only if the objective is also strongly convex.
+        Constant that is at most 1 for ``learning_rate <= 2 / smoothness``, and below 1 only if the objective is also
+        strongly convex.
 
     Raises
     ------
@@ -405,8 +407,8 @@ def last_iterate_mu(
         no guarantee.
     shift : float, > 0
         Bound on the distance between the results of one step from the same point on adjacent data sets, in the units
-        of theta: ``2 learning_rate L / n`` for replace-one with L-Lipschitz losses and mean gradients, half of it for
-        zero-out.
+        of theta. With L-Lipschitz losses and mean gradients it is ``2 learning_rate L / n`` for replace-one, and half
+        as much for zero-out.
     steps : int, >= 1
     contraction : float, in [0, 1]
         Lipschitz constant of a step (:func:`step_contraction`); 1 for a convex objective and a learning rate of at
@@ -417,14 +419,13 @@ def last_iterate_mu(
     Returns
     -------
     float, > 0
-        The least of three bounds. The first, by composition, also holds for the release of all iterates. The second,
-        by the contraction, is for strongly convex objectives, and the third, by the diameter, for convex objectives.
+        The least of three bounds. The bound by composition also holds for the release of all iterates. The bound by
+        the contraction is for strongly convex objectives, and the bound by the diameter is for convex objectives.
 
     Raises
     ------
     ValueError
-        If a parameter is outside its range. A contraction above 1 is outside the range, because iterates then drift
-        apart.
+        If a parameter is outside its range. A contraction above 1 is invalid, because iterates can then drift apart.
 
     Source
     ------
@@ -460,7 +461,7 @@ def last_iterate(
     Parameters
     ----------
     sigma, shift, steps, contraction, diameter
-        As for :func:`last_iterate_mu`.
+        The numbers that :func:`last_iterate_mu` takes.
     adjacency : {"replace-one", "zero-out", "add-remove"}
         The relation that the shift was computed for.
 

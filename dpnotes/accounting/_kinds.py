@@ -1,20 +1,21 @@
 """Kinds of releases: the curve delta(epsilon) of each kind, and the composition of releases.
 
 A kind derives from :class:`Release`. It must define ``delta``. Everything else has a default that follows from this
-curve. A kind may override any of the following methods, and no others, where it has a better result:
+curve. A kind may override any of the following methods where it has a better result:
 
-* ``delta(epsilon, direction)``: the curve; array in, array out. ``epsilon`` and ``tradeoff`` follow from it.
-* ``renyi()``: a :class:`Renyi` curve of both directions, with the probability that it fails. Default: the divergence of
-  the pair of distributions that the curve defines.
-* ``atoms()``: privacy losses that dominate the mechanism, both directions. Default: the losses of the same pair.
+* ``delta(epsilon, direction)``: the curve, from array to array. ``epsilon`` and ``tradeoff`` follow from it.
+* ``renyi()``: a :class:`Renyi` curve for both directions, with the probability that it fails. The default is the
+  divergence of the pair of distributions that the curve defines.
+* ``atoms()``: privacy losses that dominate the mechanism, in both directions. The default is the losses of this pair.
 * ``sampled_rdp(rate)``: the Renyi curve of the mechanism on a Poisson sample, if there is a special form.
 * ``ceiling()``: one (epsilon, delta) beyond which a larger epsilon does not lower delta, for example a pure level.
-* ``family`` and ``merged(terms)``: an exact composition of parts of the same family ("" for none).
+* ``family`` and ``merged(terms)``: the name of a family ("" for none), and an exact composition of its parts.
 * ``terms()``: the independent parts of a composition, each with the number of times that it occurs.
 * ``group(size)``: the guarantee for several records at once.
 
-Composition (:func:`together`) needs nothing else, so any two kinds compose. It counts equal kinds together: kinds that
-are dataclasses compare by their parameters, and all other kinds are equal only to themselves.
+Composition (:func:`together`) needs nothing else, so any two kinds compose. It counts equal releases together. Two
+releases of one dataclass are equal if their parameters are; any other release, and a dataclass with ``eq=False``, is
+equal only to itself.
 """
 
 from __future__ import annotations
@@ -81,10 +82,10 @@ class Release(ABC):
 
     @abstractmethod
     def delta(self, epsilon: Floats, direction: str) -> Floats:
-        """The curve, in one direction."""
+        """Delta at each epsilon, in one direction."""
 
     def rough(self, epsilon: Floats, direction: str) -> Floats:
-        """Delta, or a cheaper upper bound of it, at thousands of epsilons."""
+        """Delta at thousands of epsilons, or an upper bound of it that costs less to compute."""
         return self.delta(epsilon, direction)
 
     def worst(self, epsilon: Floats) -> Floats:
@@ -93,7 +94,7 @@ class Release(ABC):
         return removed if self.symmetric else np.maximum(removed, self.delta(epsilon, "add"))
 
     def epsilon(self, delta: Floats) -> Floats:
-        """Smallest epsilon for each delta, from the private side."""
+        """Smallest epsilon for each delta, rounded to the private side."""
         found = smallest_epsilon(self.worst, delta)
         return np.where(delta > 0, found, np.inf) if self.never_pure else found
 
@@ -115,11 +116,11 @@ class Release(ABC):
         return self._pair.atoms()
 
     def scale(self) -> float:
-        """About the standard deviation of the loss."""
+        """Approximate standard deviation of the privacy loss."""
         return self._pair.scale
 
     def renyi(self) -> Renyi:
-        """Divergence at every order."""
+        """Renyi divergence, or a bound on it, at every order."""
         return Renyi(self._pair.rdp, self._pair.failure)
 
     def sampled_rdp(self, rate: float) -> Curve | None:
@@ -127,11 +128,11 @@ class Release(ABC):
         return None
 
     def ceiling(self) -> tuple[float, float]:
-        """An epsilon beyond which delta does not fall, and that delta."""
+        """An epsilon beyond which delta does not fall, and the delta there."""
         return math.inf, 0.0
 
     def terms(self) -> Terms:
-        """Independent parts."""
+        """Independent parts of the release, each with the number of times that it occurs."""
         return [(self, 1)]
 
     def merged(self, terms: Terms) -> Release | None:
@@ -144,7 +145,7 @@ class Release(ABC):
 
 
 class CurveRelease(Release):
-    """A mechanism whose delta is known in both directions, from curves that some pair of distributions attains."""
+    """A mechanism with a known curve delta(epsilon) in each direction; a pair of distributions attains both curves."""
 
     def tradeoff(self, alpha: Floats) -> Floats:
         corners = self.corners()
@@ -155,7 +156,7 @@ class CurveRelease(Release):
 
 
 class GroupRelease(CurveRelease):
-    """Several records at once: delta(epsilon / size) (1 + e^(epsilon / size) + ...), the general bound."""
+    """Several records at once, by the general bound ``delta(epsilon / size) (1 + e^(epsilon / size) + ...)``."""
 
     bounds_only = True
 
@@ -184,10 +185,11 @@ class GroupRelease(CurveRelease):
 
 @dataclass(frozen=True)
 class SampleRelease(Release):
-    """A sample that holds the record with probability ``inclusion`` and is otherwise distributed as without it.
+    """A sample that holds the record with probability ``inclusion`` and is otherwise distributed as without the record.
 
-    ``both=False``: H_e(P || Q) = pi and H_e(Q || P) = max(0, 1 - e^epsilon (1 - pi)) (add-remove).
-    ``both=True``: pi in either direction (zero-out, replace-one). Proof in the bagging chapter.
+    Let pi be ``inclusion``. If ``both`` is false (add-remove), H_e(P || Q) = pi and
+    H_e(Q || P) = max(0, 1 - e^epsilon (1 - pi)). If it is true (zero-out, replace-one), both divergences are pi. The
+    proof is in the bagging chapter.
     """
 
     inclusion: float
@@ -210,7 +212,7 @@ class SampleRelease(Release):
         return np.maximum(0.0, 1 - self.inclusion - alpha)
 
     def merged(self, terms: Terms) -> SampleRelease:
-        """Independent samples: the record is in one of them with probability 1 - product of (1 - pi). Exact."""
+        """Exact composition: the record is in at least one sample with probability 1 - product of (1 - pi)."""
         with np.errstate(divide="ignore"):
             missed = sum(times * float(np.log1p(-part.inclusion)) for part, times in terms)
         return SampleRelease(-math.expm1(missed), any(part.both for part, _ in terms))
@@ -227,7 +229,7 @@ class SampleRelease(Release):
 
 
 class SampleGroup(SampleRelease):
-    """Several records at once; the sum of their probabilities of being drawn is a bound."""
+    """Several records at once; delta is bounded by the sum of their probabilities of being drawn."""
 
     attained, bounds_only = False, True
 
@@ -254,7 +256,7 @@ class GaussianRelease(Release):
         return np.asarray(stats.norm.cdf(stats.norm.isf(alpha) - self.mu), dtype=np.float64)
 
     def merged(self, terms: Terms) -> GaussianRelease:
-        """Variances of the log-likelihood ratio add. Exact."""
+        """Exact composition: the variances of the log-likelihood ratios add."""
         return GaussianRelease(math.hypot(*(math.sqrt(times) * part.mu for part, times in terms)))
 
     def renyi(self) -> Renyi:
@@ -269,7 +271,7 @@ class GaussianRelease(Release):
 
 @dataclass(frozen=True)
 class LaplaceRelease(Release):
-    """Laplace noise of sensitivity / scale = ``pure``, exact."""
+    """A query plus Laplace noise, exact; ``pure`` is the sensitivity of the query divided by the scale of the noise."""
 
     pure: float
     symmetric = attained = True
@@ -306,8 +308,9 @@ class LaplaceRelease(Release):
 class BoundedRangeRelease(Release):
     """An answer with log-likelihood ratios in an interval of length ``width``, exact.
 
-    The hockey-stick divergence is convex in the likelihood ratio, so a ratio with two values is worst. The worst two
-    values give ``delta = (1 - e^((epsilon - width) / 2))^2 / (1 - e^-width)``, and the trade-off function is logistic.
+    The hockey-stick divergence is convex in the likelihood ratio, so the ratio takes only two values in the worst case.
+    The worst two values give ``delta = (1 - e^((epsilon - width) / 2))^2 / (1 - e^-width)``, and the trade-off function
+    is logistic.
     """
 
     width: float
@@ -322,7 +325,7 @@ class BoundedRangeRelease(Release):
             return np.asarray(special.expit(-special.logit(alpha) - self.width), dtype=np.float64)
 
     def renyi(self) -> Renyi:
-        """Width^2 / 8 zCDP (Cesar and Rogers 2021)."""
+        """Curve of (width^2 / 8)-zCDP (Cesar and Rogers 2021)."""
         return Renyi(Line(self.width**2 / 8))
 
     def ceiling(self) -> tuple[float, float]:
@@ -336,8 +339,8 @@ class BoundedRangeRelease(Release):
 class LevelsRelease(Release):
     """Worst case of mechanisms if the only known fact is that each is (epsilon, delta)-DP.
 
-    With probability delta the record is revealed; otherwise randomised response with e^epsilon answers (Kairouz, Oh,
-    Viswanath 2015). ``levels`` are (epsilon, delta, times).
+    In the worst case, a mechanism reveals the record with probability delta, and otherwise answers by randomised
+    response with odds e^epsilon (Kairouz, Oh and Viswanath 2015). ``levels`` holds triples (epsilon, delta, times).
     """
 
     levels: tuple[tuple[float, float, int], ...]
@@ -380,7 +383,7 @@ class LevelsRelease(Release):
         return corners[np.unique(np.linspace(0, len(corners) - 1, LINES).astype(np.int64))]
 
     def merged(self, terms: Terms) -> Release | None:
-        """Optimal composition, if its losses can be listed."""
+        """Optimal composition; None if it has too many losses to list."""
         levels = [(level, lost, count * times) for part, times in terms for level, lost, count in part.levels]
         outcomes = math.prod(1 + count for level, _, count in levels if level)
         few = outcomes <= MOST_COUNTS or len({at for at, *_ in levels}) == 1
@@ -411,10 +414,11 @@ class LevelsRelease(Release):
 
 
 class RenyiRelease(Release):
-    """A mechanism of Renyi divergence at most ``curve(alpha)`` at every real order alpha > 1, both directions.
+    """A mechanism of Renyi divergence at most ``curve(alpha)`` at every real order alpha > 1, in both directions.
 
-    With probability ``failure`` there is no guarantee. Every order gives a valid pair (Canonne, Kamath and Steinke
-    2020, Proposition 12). The best order is searched for each query, so the search can err only on the private side.
+    With probability ``failure`` there is no guarantee. The best order is searched for each query. This search can err
+    only on the private side, because every order gives a valid pair of epsilon and delta (Canonne, Kamath and Steinke
+    2020, Proposition 12).
     """
 
     symmetric = True
@@ -483,10 +487,11 @@ class RenyiRelease(Release):
 
 
 class ConvertedRelease(Release):
-    """``times`` answers as papers account for them: ``rho``-zCDP each, converted order by order as in Mironov (2017).
+    """Accounting of papers for ``times`` answers that are ``rho``-zCDP each, converted as in Mironov (2017).
 
-    This is valid, but looser than current results. ``delta = min exp(l (rho (l + 1) - epsilon))`` over all real l > 0,
-    or only over the given ``moments`` l. A paper may also claim a pure level per answer (``pure``), which it adds up.
+    This is valid, but looser than current results. With rho summed over the answers, ``delta`` is the minimum of
+    ``exp(l (rho (l + 1) - epsilon))`` over all real l > 0, or only over the given ``moments`` l. A paper may also claim
+    that each answer is ``pure``-DP; these levels add up.
     """
 
     symmetric = True
@@ -528,7 +533,7 @@ class ConvertedRelease(Release):
 class LossDistribution(CurveRelease):
     """A mechanism known through the distribution of its privacy loss on a grid, rounded to the private side.
 
-    ``halves``: the loss log dP/dQ under P, the output *with* the record, and log dQ/dP under Q.
+    ``halves`` holds the loss log dP/dQ under P, the output *with* the record, and the loss log dQ/dP under Q.
     """
 
     def __init__(self, halves: tuple[Losses, Losses]) -> None:
@@ -545,7 +550,7 @@ class LossDistribution(CurveRelease):
 
 
 class LeastRelease(Release):
-    """Release with several valid guarantees: at each epsilon the smallest of their deltas."""
+    """Release with several valid guarantees; its delta at each epsilon is the smallest of their deltas."""
 
     beyond_pair = True
 
@@ -584,10 +589,11 @@ class LeastRelease(Release):
 class ComposedRelease(LeastRelease):
     """Several independent releases: the smallest of the bounds by privacy losses, by Renyi divergence and by levels.
 
-    The bounds are computed at the first query. The sum of losses is exact up to its grid. The last bound holds where
-    the other two cannot reach, at pure levels. If the Renyi curve describes several releases of one kind better, the
-    losses of their joint description are added up, too. This is valid because an observer of several adaptive
-    mechanisms, in turns, learns no more than from the pairs that dominate each mechanism (Vadhan and Zhang 2023).
+    The bounds are computed at the first query. The sum of losses is exact up to its grid. The bound by levels is for
+    pure levels, which the other two bounds cannot reach. If the Renyi curve describes several releases of one kind
+    better, a further bound adds up the losses of their joint description. This is valid because an observer of several
+    adaptive mechanisms that take turns learns no more than from the pairs that dominate each mechanism (Vadhan and
+    Zhang 2023).
     """
 
     bounds_only = True
@@ -615,7 +621,7 @@ class ComposedRelease(LeastRelease):
 
     @property
     def ready(self) -> bool:  # type: ignore[override]
-        """Whether there was a query before."""
+        """Whether the bounds have been computed."""
         return "bounds" in vars(self)
 
     def terms(self) -> Terms:
@@ -637,7 +643,7 @@ class ComposedRelease(LeastRelease):
 
 
 class LossesAlone(ComposedRelease):
-    """Composition by only the sum of the privacy losses."""
+    """Composition that uses only the sum of the privacy losses."""
 
     @cached_property
     def bounds(self) -> tuple[Release, ...]:  # type: ignore[override]
@@ -646,7 +652,7 @@ class LossesAlone(ComposedRelease):
 
 
 def together(terms: Terms) -> Release:
-    """Composition of releases, each made a given number of times: parts of one family merge, all others stay."""
+    """Compose releases, each made a given number of times; parts of one family merge, and all others stay separate."""
     families = _groups(terms, lambda part: part.family or part)
     merged: Terms = []
     for group in families:
@@ -662,7 +668,7 @@ def together(terms: Terms) -> Release:
 
 
 def losses_of(terms: Terms) -> tuple[Losses, Losses]:
-    """Losses of independent parts together, both directions, on a grid that fits."""
+    """Sum of the privacy losses of independent parts, in both directions, on a grid of suitable step."""
     halves: list[list[Losses]] = [[], []]
     for part, times in terms:
         atoms = part.atoms()
@@ -677,7 +683,7 @@ def losses_of(terms: Terms) -> tuple[Losses, Losses]:
 
 
 def randomised_responses(epsilon: float, times: int) -> tuple[Floats, Floats, float]:
-    """Losses of ``times`` answers of e^epsilon, ascending, their masses under P, and the mass that is left out."""
+    """Losses of ``times`` randomised responses in ascending order, their masses under P, and the mass left out."""
     if epsilon == 0:
         return np.zeros(1), np.ones(1), 0.0
     true = float(special.expit(epsilon))  # probability of a true answer, under P

@@ -1,7 +1,7 @@
 """Privacy losses on a grid: one direction of a loss distribution, and the sum of independent losses.
 
 The intervals of grids are powers of two times a common unit, so any two grids fit after the finer grid is made coarser.
-Rounding and cutting move mass only to larger losses, the private side.
+Rounding and cutting move mass only to larger losses, which is the private side.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DIRECT = 20_000  # points of the shorter sequence up to which sums are direct, w
 
 @dataclass(frozen=True)
 class Losses:
-    """Mass ``masses[i]`` at the loss ``(first + i) * interval``, and ``infinite`` at infinity."""
+    """Distribution with mass ``masses[i]`` at loss ``(first + i) * interval``, and ``infinite`` at infinity."""
 
     interval: float
     first: int
@@ -37,7 +37,7 @@ class Losses:
 
     @property
     def values(self) -> Floats:
-        """The losses."""
+        """The finite losses, one for each mass."""
         return np.asarray((self.first + np.arange(len(self.masses))) * self.interval, dtype=np.float64)
 
     @property
@@ -51,7 +51,7 @@ class Losses:
         return float(self.interval * np.sqrt((self.masses * (steps - mean) ** 2).sum() / total))
 
     def coarser(self, interval: float) -> Losses:
-        """Same losses on a grid of at least this interval, by doubling: every second loss is divided."""
+        """Double the interval until it is at least ``interval``; every second mass is split between its neighbours."""
         result = self
         while result.interval < interval:
             start = result.first // 2
@@ -77,7 +77,7 @@ class Losses:
         return Losses(self.interval, self.first + low, masses, self.infinite + lost)
 
     def plus(self, other: Losses) -> Losses:
-        """Distribution of the sum of two independent losses, on a grid that fits."""
+        """Distribution of the sum of two independent losses, on a grid of suitable step."""
         interval = max(self.interval, other.interval)
         wanted = math.hypot(self.std, other.std) / CELLS
         while 2 * interval <= wanted:
@@ -93,7 +93,7 @@ class Losses:
         return Losses(interval, one.first + two.first, masses, infinite)._trimmed(cut)
 
     def times(self, times: int) -> Losses:
-        """Distribution of the sum of ``times`` independent losses: by doubling, or at once if there are many."""
+        """Distribution of the sum of ``times`` independent losses: by doubling, or at once on a large grid."""
         if times > 1 and len(self.masses) > DIRECT:
             return self._transformed(times)
         base, result = self, None
@@ -117,7 +117,7 @@ class Losses:
 
 
 def total(parts: Iterable[Losses]) -> Losses:
-    """Distribution of the sum of independent losses, always adding the two with the least standard deviations."""
+    """Add independent losses, at each step the two with the smallest standard deviations."""
     tie = count()
     heap = [(part.std, next(tie), part) for part in parts]
     heapq.heapify(heap)
@@ -129,12 +129,12 @@ def total(parts: Iterable[Losses]) -> Losses:
 
 
 def natural_interval(scale: float) -> float:
-    """A power of two below the given standard deviation divided by the number of cells."""
+    """Largest power of two that is at most the standard deviation ``scale`` divided by the number of cells."""
     return float(2.0 ** math.floor(math.log2(max(scale, 1e-280) / CELLS)))
 
 
 def on_grid(atoms: Atoms, interval: float) -> Losses:
-    """Divide each atom between its two grid points so that both its masses, under P and under Q, do not change."""
+    """Split each atom between the grid points below and above its loss; its masses under P and Q do not change."""
     losses, masses, infinite = trimmed(atoms)
     lower = np.floor(losses / interval)
     ahead = losses - lower * interval  # in [0, interval)
@@ -147,7 +147,7 @@ def on_grid(atoms: Atoms, interval: float) -> Losses:
 
 
 def trimmed(atoms: Atoms) -> Atoms:
-    """Remove the ends of the atoms, with ascending losses, that hold next to no mass, as in a sum of losses."""
+    """Cut off the smallest and largest losses that hold next to no mass; the losses must be ascending."""
     losses, masses, infinite = atoms
     huge = losses > LARGEST_LOSS
     infinite += float(masses[huge].sum())
@@ -162,7 +162,7 @@ def trimmed(atoms: Atoms) -> Atoms:
 
 
 def to_library(halves: tuple[Losses, Losses]) -> Any:
-    """A ``PrivacyLossDistribution`` of dp_accounting: the losses of the output *with* the record, then without it."""
+    """Make a ``PrivacyLossDistribution`` of dp_accounting from the losses of outputs with the record and without it."""
     from dp_accounting.pld import pld_pmf
     from dp_accounting.pld import privacy_loss_distribution as pld
 

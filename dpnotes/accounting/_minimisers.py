@@ -2,18 +2,21 @@
 
 Loss perturbation. The minimiser W of ``sum_i loss_i(W) + <b, W> + regulariser |W|^2 / 2`` determines b, so the density
 of W is the density of b times the determinant of the Jacobian. A record (x, y) adds ``g = (p - e_y) x^T`` to the
-gradient, where p are the class probabilities, and its Hessian to the Jacobian.
+gradient, where p are the class probabilities and e_y is the label as a one-hot vector. The Hessian of the record's loss
+is added to the Jacobian.
 
-Volume. The Hessian has rank C - 1 and trace at most (1 - 1/C) |x|^2, so the determinant grows by a factor of at most
-``exp(c)``, ``c = (C - 1) log(1 + R^2 / (C regulariser))``; without the record it does not grow at all.
+Volume. This Hessian has rank at most C - 1 and trace at most (1 - 1/C) |x|^2. So adding a record multiplies the
+determinant by at most ``exp(c)``, ``c = (C - 1) log(1 + R^2 / (C regulariser))``, and removing a record does not
+increase it.
 
-Noise of density proportional to ``exp(-rate sum_c |b_c|)``. The norms of the rows of g sum to
-``|p - e_y|_1 |x| <= 2 R``, which changes the exponent by at most ``2 R rate``.
+Noise of density proportional to ``exp(-rate sum_c |b_c|)``. The exponent changes by at most ``2 R rate``, because the
+norms of the rows of g sum to ``|p - e_y|_1 |x| <= 2 R``.
 
 Gaussian noise. The change of the exponent, ``(2 <b, g> + |g|^2) / (2 sigma^2)``, is convex in g, which lies in the
-polytope of 0 and the C - 1 vertices ``v_c = (e_c - e_y) x^T``. So it is at most the largest of 0 and the losses L_c of
-the fixed shifts v_c: that g depends on b no longer matters. The L_c are jointly normal, and their largest grows with
-|x|. If one record is replaced, the polytope is the polytope of the differences of two.
+polytope with the vertices 0 and ``v_c = (e_c - e_y) x^T`` for the C - 1 other classes. So the change is at most the
+largest of 0 and the losses L_c of the fixed shifts v_c. It no longer matters that g depends on b. The L_c are jointly
+normal, and the largest of them grows with |x|. If one record is replaced, g is a difference of points of two such
+polytopes.
 """
 
 from __future__ import annotations
@@ -80,8 +83,8 @@ def logistic_constants(*, n_classes: int, norm: float = 1.0, bias: bool = False)
     Returns
     -------
     LogisticConstants
-        At norm 1 and without bias: ``sqrt(2)``, ``1/2``, ``n_classes - 1`` and ``1 - 1/n_classes``. None of these
-        bounds can be improved.
+        At norm 1 and without bias, the constants are ``sqrt(2)``, ``1/2``, ``n_classes - 1`` and ``1 - 1/n_classes``.
+        None of these bounds can be improved.
 
     Raises
     ------
@@ -126,8 +129,8 @@ def minimiser_sensitivity(
     adjacency : {"zero-out", "replace-one", "add-remove"}
         Relation between neighbouring data sets; under zero-out an empty record has no loss.
     objective : {"mean", "sum"}
-        Divisor of the sum of the losses; the choice matters only for add-remove. ``"mean"``: the number of records,
-        which changes. ``"sum"``: a fixed public ``n``.
+        Divisor of the sum of the losses; the choice matters only for add-remove. ``"mean"`` divides by the number of
+        records, which differs between neighbours. ``"sum"`` divides by a fixed public ``n``.
     gradient_tolerance : float, >= 0
         Norm of the objective's gradient at the point that is released; 0 for the exact minimiser. The norm should be
         far below ``lipschitz / n``.
@@ -215,8 +218,8 @@ def prediction_sensitivity_sigma(
     analysis : {"tight", "published"}
         ``"tight"``: Gaussian releases compose exactly to one Gaussian release, so the noise is ``sqrt(answers)`` times
         the noise for one answer. ``"published"``: the smaller of the noise by basic composition and the noise by
-        advanced composition. Advanced composition splits delta into delta' and equal parts for the answers, with the
-        best delta'.
+        advanced composition. Advanced composition splits delta into a part delta' and equal parts for the answers;
+        the best delta' is used.
 
     Returns
     -------
@@ -230,8 +233,8 @@ def prediction_sensitivity_sigma(
 
     Source
     ------
-    Dong, Roth and Su (2022), Corollary 3.3; van der Maaten and Hannun (2020), Theorem 6 for the published search,
-    whose proof is repaired with Kairouz, Oh and Viswanath (2015), Theorem 3.4.
+    Dong, Roth and Su (2022), Corollary 3.3; van der Maaten and Hannun (2020), Theorem 6 for the published search.
+    Its proof is repaired with Kairouz, Oh and Viswanath (2015), Theorem 3.4.
 
     Examples
     --------
@@ -251,7 +254,7 @@ def prediction_sensitivity_sigma(
 
 
 def advanced_sigma(epsilon: float, delta: float, answers: int) -> float:
-    """Least sigma / sensitivity that advanced composition allows, over the fraction of delta spent on delta'."""
+    """Least sigma / sensitivity that advanced composition allows, with the best fraction of delta as delta'."""
     low, high, least = 1e-9, 1 - 1e-9, math.inf
     for _ in range(ROUNDS):
         fractions = np.linspace(low, high, GRID)
@@ -265,13 +268,13 @@ def advanced_sigma(epsilon: float, delta: float, answers: int) -> float:
 
 
 def squared_norm(norm: float, bias: bool) -> float:
-    """Largest squared norm of the features."""
+    """Largest squared norm of the features, including the constant feature of a bias."""
     return check.positive("norm", norm) ** 2 + float(bool(bias))
 
 
 @dataclass(frozen=True)
 class Shifts:
-    """The largest loss of several Gaussian shifts, no longer than ``mu`` standard deviations.
+    """Largest privacy loss of several shifts of Gaussian noise, each at most ``mu`` standard deviations long.
 
     Attributes
     ----------
@@ -279,8 +282,8 @@ class Shifts:
         Length of the longest shift: ``sqrt(2) R / sigma`` for one record, and twice this length for a replacement.
     n_classes : int
     exchanged : bool
-        Whether a record is replaced. False: the C - 1 vertices of one record. True: the differences of the vertices of
-        two records.
+        Whether a record is replaced. If not, the shifts are the C - 1 vertices of one record. Otherwise, they are the
+        differences between the vertices of two records.
     """
 
     mu: float
@@ -288,7 +291,7 @@ class Shifts:
     exchanged: bool
 
     def tail(self, z: Floats) -> Floats:
-        """Bound on the chance that a loss exceeds ``mu^2 / 2 + mu z``; for one record the chance itself."""
+        """Bound on the probability that a loss exceeds ``mu^2 / 2 + mu z``; for one record it is exact."""
         others = self.n_classes - 1
         if not self.exchanged:
             return _tail_of_largest(z, others)
@@ -310,10 +313,10 @@ class Shifts:
 
 @dataclass(frozen=True, eq=False)
 class PerturbedLoss(CurveRelease):
-    """Loss perturbation by Gaussian noise: the loss is at most ``volume`` more than the largest of the shifts'.
+    """Loss perturbation by Gaussian noise: the privacy loss is at most ``volume`` plus the largest loss of ``shifts``.
 
-    In the direction without the record there is no volume; if a record is replaced, both directions have it. At
-    epsilons below the volume the curve equals its value at 0, which is the same in both directions.
+    If a record is replaced, the volume counts in both directions. Otherwise it counts only in the direction "remove".
+    At epsilons below the volume, the curve of this direction is constant: it is the delta of the direction "add" at 0.
     """
 
     shifts: Shifts
@@ -353,10 +356,10 @@ def loss_perturbation(
         Standard deviation of each coordinate of b, if b is Gaussian. Give either sigma or rate.
     rate : float, > 0
         Rate of the random b whose density is proportional to ``exp(-rate sum_c ||b_c||)``, where b_c is the row of
-        class c. The density may be restricted to those b whose rows sum to 0.
+        class c. This b may be restricted to matrices whose sum over the classes is 0.
     norm : float, > 0
-        Bound on the Euclidean norm of a record's features x_i, *including* the constant feature of a bias: with a bias
-        and the other features in the unit ball, ``sqrt(2)``.
+        Bound on the Euclidean norm of a record's features x_i, *including* the constant feature of a bias. With a bias
+        and the other features in the unit ball, the bound is ``sqrt(2)``.
     adjacency : {"zero-out", "add-remove", "replace-one"}
         Relation between neighbouring data sets; under zero-out an empty record has no loss.
 
@@ -455,9 +458,10 @@ def objective_perturbation(
         Whether a constant feature 1 is appended to the features.
     adjacency : {"add-remove", "zero-out", "replace-one"}
     analysis : {"tight", "split", "published"}
-        ``"tight"``: the change of volume, computed with the whole regulariser, uses a part of epsilon; the noise is
-        the smallest that the rest allows. If this change would use more than half of epsilon, a regulariser is added.
-        ``"split"``: half of epsilon for the noise and half for the volume, as in the paper, with sharper constants.
+        ``"tight"``: one part of epsilon is for the change of volume (that of the Jacobian's determinant), computed
+        with the whole regulariser; the noise is the smallest that the rest allows. A regulariser is added if the change
+        of volume would use more than half of epsilon. ``"split"``: half of epsilon is for the noise and half for the
+        change of volume, as in the paper, with sharper constants.
         ``"published"``: the constants of the paper's Theorems 3 and 4 (not for replace-one). The proof of Theorem 4
         has a gap beyond two classes. The status shows whether the noise of Theorem 4 is enough according to
         :func:`loss_perturbation`; it is enough for any usual number of classes.
@@ -469,7 +473,7 @@ def objective_perturbation(
     Raises
     ------
     ValueError
-        If a parameter is outside its range, or the published analysis is asked for replace-one.
+        If a parameter is outside its range, or ``analysis="published"`` is combined with replace-one.
 
     Source
     ------

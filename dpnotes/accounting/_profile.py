@@ -1,7 +1,7 @@
 """The privacy profile: the guarantee of a mechanism at every epsilon at once, with a description of the mechanism.
 
 The :class:`~dpnotes.accounting._kinds.Release` of a profile holds its mathematics. This module holds the descriptions,
-the checks of arguments, and the ways from one profile to the next.
+the checks of arguments, and the operations on profiles.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ ALPHAS, BISECTIONS = 1000, 50  # false-positive rates at which the two trade-off
 
 
 def step_of(parameter: str) -> str:
-    """Name of the step after the constructor that a parameter describes: "times", "group", or another name."""
+    """Part of a parameter's name before the first underscore: "times" or "group" for a step after the constructor."""
     return parameter.partition("_")[0]
 
 
 def describe(mechanism: str, adjacency: str, **parameters: Any) -> dict[str, Any]:
-    """Keyword arguments of a profile that say which mechanism it is of."""
+    """Keyword arguments of a profile that describe its mechanism."""
     return {"mechanism": mechanism, "parameters": parameters, "adjacency": adjacency}
 
 
@@ -62,7 +62,7 @@ class PrivacyProfile:
     data sets and both directions, or an upper bound of it (see ``exactness``). The mechanism is (epsilon, delta)-DP for
     the pairs on or above this curve and, if the curve is exact, for no other pairs. Methods take scalars or arrays and
     return floats or arrays of the same shape. All values hold for the mechanism over the real numbers, with secret
-    randomness; ``implementation`` says how far this is true for a computed release.
+    randomness; ``implementation`` says how closely a computed release follows this mechanism.
 
     Use the constructors of :mod:`dpnotes.accounting` (``bagging``, ``gaussian``, ...) to make profiles. Profiles are
     frozen: :meth:`with_` returns a copy with a different description.
@@ -72,19 +72,19 @@ class PrivacyProfile:
     mechanism : str
         Name of the constructor.
     parameters : mapping
-        Arguments of the constructor, and the ``adjacency`` that it was given if this profile has another adjacency.
+        Arguments of the constructor. They include the constructor's ``adjacency`` if this profile has another one.
         Later steps follow in their order: ``times`` for a composition, ``group`` for a group of records. Consecutive
         steps of one kind share an entry.
     adjacency : {"add-remove", "zero-out", "replace-one"}
-        Which data sets are neighbouring: adding or removing one record; making one record empty, so that it
-        contributes nothing, with a public number of records (``REPLACE_SPECIAL`` of dp_accounting); or replacing one
-        record by another.
+        How neighbouring data sets differ. ``"add-remove"``: one record is added or removed. ``"zero-out"``: one record
+        is made empty, so that it contributes nothing, and the number of records is public (``REPLACE_SPECIAL`` of
+        dp_accounting). ``"replace-one"``: one record is replaced by another.
     status : {"proved", "assumption", "per-instance", "conjecture", "refuted"}
         Certainty of the guarantee.
     assumption : str
         The assumption of the guarantee, in words; empty if the guarantee needs only the mechanism's definition.
     source : str
-        Where it is proved.
+        Where the guarantee is proved.
     remark : str
         Further information, for example why a published analysis is not tight; may be empty.
     exactness : {"exact", "upper bound", "claimed"}
@@ -93,8 +93,8 @@ class PrivacyProfile:
         does not hold.
     implementation : {"exact", "ideal reals", "reproducible"}
         ``"exact"``: a computed release has the distribution of the mechanism over the reals, rounded. ``"ideal
-        reals"``: it differs by floating-point errors. ``"reproducible"``: the noise can be repeated from a seed, and
-        does not protect against anyone who knows the seed.
+        reals"``: a computed release differs from this distribution by floating-point errors. ``"reproducible"``: the
+        noise can be repeated from a seed, and does not protect against anyone who knows the seed.
 
     Source
     ------
@@ -151,7 +151,9 @@ class PrivacyProfile:
 
     def __setattr__(self, name: str, value: object) -> None:
         if not name.startswith("_"):
-            raise AttributeError(f"a profile is frozen, {name} included; with_() returns a copy with a new description")
+            raise AttributeError(
+                f"a profile is frozen, got a new {name}; with_() returns a copy with a new description"
+            )
         super().__setattr__(name, value)
 
     def with_(self, **words: str) -> Self:
@@ -193,7 +195,7 @@ class PrivacyProfile:
 
     @property
     def exactness(self) -> str:
-        """Whether the curve is attained, an upper bound, or a published one that fails."""
+        """Whether the curve is attained, is an upper bound, or was published but does not hold."""
         if self.status == "refuted":
             return "claimed"
         return self._exactness or ("exact" if self._release.attained else "upper bound")
@@ -210,7 +212,7 @@ class PrivacyProfile:
         epsilon : float or array_like, >= 0
         direction : {None, "remove", "add"}
             None: the maximum of both directions, which is the guarantee. ``"remove"``: the output *with* the record
-            against the output without it, H_e(P || Q); ``"add"``: H_e(Q || P).
+            against the output without it, H_e(P || Q). ``"add"``: the reverse, H_e(Q || P).
 
         Returns
         -------
@@ -257,7 +259,7 @@ class PrivacyProfile:
     def tradeoff(self, alpha: ArrayLike) -> float | Floats:
         """Smallest false-negative rate that the guarantee allows a membership test at false-positive rate ``alpha``.
 
-        The adversary tests between adjacent data sets. The curve is the lower convex envelope of both directions, so it
+        The test decides between adjacent data sets. The curve is the lower convex envelope of both directions, so it
         may lie below the best test in either direction.
 
         Parameters
@@ -319,7 +321,7 @@ class PrivacyProfile:
 
         No delta of this profile exceeds the delta of Gaussian noise of standard deviation ``1 / mu`` by more than
         1e-10. Mu is infinite if the record may be revealed with a probability above 1e-10. :attr:`misfit` measures how
-        much this description loses. (Dong, Roth and Su 2022; Gomez, Kulynych, Kaissis, Flemings, Hayes, Balle and
+        much a report of only mu loses. (Dong, Roth and Su 2022; Gomez, Kulynych, Kaissis, Flemings, Hayes, Balle and
         Honkela 2025.)
         """
         return _least_mu(self._release)
@@ -372,7 +374,8 @@ class PrivacyProfile:
         Returns
         -------
         float or ndarray, in [0, inf]
-            Infinite if some outputs are possible on only one of the data sets, as for any (epsilon, delta) statement.
+            Infinite if some outputs may be possible on only one of the data sets, for example under an (epsilon,
+            delta) statement with delta > 0.
 
         Raises
         ------
@@ -425,8 +428,8 @@ class PrivacyProfile:
         Returns
         -------
         PrivacyProfile
-            Profile that is exact for Gaussian and Laplace noise, whose sensitivity grows ``size``-fold; for samples it
-            is an upper bound.
+            Profile that is exact for Gaussian and Laplace noise, because the sensitivity grows ``size``-fold; for
+            samples it is an upper bound.
 
         Raises
         ------
@@ -452,9 +455,9 @@ class PrivacyProfile:
         """Guarantee that this guarantee implies for another adjacency.
 
         Replacing a record means removing one and adding another, or emptying it and filling it again. Therefore
-        ``"replace-one"`` follows from both other adjacencies by :meth:`group` of 2. The converse needs an assumption:
-        emptying is a case of replacing if the empty record is a valid record, and it is equivalent to removing if the
-        number of records is not used, or is public.
+        ``"replace-one"`` follows from both other adjacencies by :meth:`group` of 2. ``"zero-out"`` follows only
+        under an assumption. Emptying a record is a case of replacing it if the empty record is a valid record.
+        Emptying is equivalent to removing if the number of records is not used, or is public.
 
         Parameters
         ----------
@@ -469,11 +472,11 @@ class PrivacyProfile:
         Raises
         ------
         ValueError
-            If there is no implication, or only under an assumption that was not made.
+            If there is no implication, or it needs an assumption and ``assumed`` is false.
 
         Source
         ------
-        Definitions; ``group`` for the sizes.
+        The definitions of the adjacencies; :meth:`group` for two records.
 
         Examples
         --------
@@ -485,7 +488,7 @@ class PrivacyProfile:
             return self
         if (self.adjacency, adjacency) not in IMPLIED:
             known = " and ".join(f"{to!r}" for given, to in IMPLIED if given == self.adjacency)
-            raise ValueError(f"adjacency must be one that {self.adjacency!r} implies, {known}, got {adjacency=}")
+            raise ValueError(f"adjacency must be one that {self.adjacency!r} implies ({known}), got {adjacency=}")
         size, condition = IMPLIED[self.adjacency, adjacency]
         if condition and not assumed:
             raise ValueError(
@@ -520,7 +523,7 @@ class PrivacyProfile:
         return {**about, "parameters": given, "exactness": self._exactness}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything that defines and qualifies the guarantee, as values for JSON; infinity is a string."""
+        """Return all that defines and qualifies the guarantee, as values for JSON; infinity becomes a string."""
         told = {**self._about(), "exactness": self.exactness, "advantage": self.advantage}
         return {name: plain(value) for name, value in told.items()}
 
@@ -551,7 +554,7 @@ class PrivacyProfile:
 
 
 def plain(value: Any) -> Any:
-    """Replace numbers without a JSON token by strings, also within lists and mappings."""
+    """Replace infinity, which JSON cannot write, by the string "infinity", also within lists and mappings."""
     if isinstance(value, Mapping):
         return {name: plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
@@ -562,8 +565,8 @@ def plain(value: Any) -> Any:
 def compose(first: PrivacyProfile, second: PrivacyProfile, *others: PrivacyProfile) -> PrivacyProfile:
     """Guarantee of releasing all of several mechanisms, each with its own randomness, on the same data.
 
-    The result is exact if the kinds agree (Gaussian noise with Gaussian noise, samples with samples, or a few (epsilon,
-    delta) statements). Otherwise it is the smallest of several bounds: the sum of the privacy losses of the single
+    The result is exact for Gaussian noise with Gaussian noise, for samples with samples, and for a few statements of
+    (epsilon, delta)-DP. Otherwise it is the smallest of several bounds: the sum of the privacy losses of the single
     releases, the same sum after the releases of each kind are combined, and the sum of the Renyi curves. The two sums
     of losses are computed on a grid and rounded to the safe side. The bounds are computed at the first query.
 
@@ -605,8 +608,8 @@ def compose(first: PrivacyProfile, second: PrivacyProfile, *others: PrivacyProfi
     if len(adjacencies) > 1:
         ways = ", ".join(f"{one!r} to {other!r}" for one, other in IMPLIED)
         raise ValueError(
-            f"adjacency must be the same for all profiles, got {' and '.join(adjacencies)}; the guarantees use "
-            f"different adjacencies, profile.for_adjacency(...) converts {ways}"
+            f"adjacency must be the same for all profiles, got {' and '.join(adjacencies)}; "
+            f"profile.for_adjacency(...) converts {ways}"
         )
     terms = [term for part in parts for term in part._release.terms()]
     return PrivacyProfile(together(terms), **_about(parts))
@@ -628,12 +631,12 @@ def a_profile(name: str, value: object) -> None:
 
 
 def part_of(profile: PrivacyProfile) -> dict[str, Any]:
-    """How a profile appears among the parameters of another."""
+    """Description of a profile as a parameter of another profile."""
     return {"mechanism": profile.mechanism, **profile.parameters}
 
 
 def joined(words: Sequence[str]) -> str:
-    """The different ones of several remarks, in order."""
+    """Join several remarks in order, without repeating any of them."""
     return "; ".join(dict.fromkeys(word for word in words if word))
 
 

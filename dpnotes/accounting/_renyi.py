@@ -26,7 +26,7 @@ CHUNK = 2**17  # nodes at once: 1 MB for each array of them
 
 @dataclass(frozen=True)
 class Renyi:
-    """Divergence at most ``curve(alpha)`` at every order, both directions, except with probability ``failure``."""
+    """Divergence at most ``curve(alpha)`` at every order in both directions, except with probability ``failure``."""
 
     curve: Curve
     failure: float = 0.0
@@ -34,7 +34,7 @@ class Renyi:
 
 @dataclass(frozen=True)
 class Line:
-    """The curve ``rho * alpha``: zCDP, Gaussian noise."""
+    """The curve ``rho * alpha`` of zCDP and of Gaussian noise."""
 
     rho: float
 
@@ -44,7 +44,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Response:
-    """The curve of randomised response with e^epsilon answers."""
+    """The curve of randomised response with odds e^epsilon of the true answer."""
 
     epsilon: float
 
@@ -58,7 +58,7 @@ class Response:
 
 @dataclass(frozen=True)
 class Total:
-    """Sum of curves, each with its number of times: releases together."""
+    """Curve of several releases together: the sum of curves, each counted a given number of times."""
 
     parts: tuple[tuple[int, Curve], ...]
 
@@ -83,7 +83,7 @@ class Smallest:
 
 @dataclass(frozen=True)
 class Tabulated:
-    """Expensive curve, stored at all ``ORDERS``."""
+    """A curve that is expensive to compute; its values at all ``ORDERS`` are stored."""
 
     curve: Curve
 
@@ -103,7 +103,7 @@ class Tabulated:
 def best_order(curve: Curve, objective: Objective, shape: tuple[int, ...], *, refine: bool = True) -> Floats:
     """Smallest value of ``objective(alpha, curve(alpha))`` over real orders.
 
-    The objective gives [*shape, orders] for [orders] or [*shape, 1].
+    The objective takes orders of shape [orders] or [*shape, 1], and returns values that broadcast to [*shape, orders].
     """
     values = np.broadcast_to(objective(ORDERS, curve(ORDERS)), (*shape, len(ORDERS)))
     values = np.where(np.isnan(values), np.inf, values)
@@ -143,14 +143,15 @@ def _above_line(x: Floats) -> Floats:
 
 
 def sampled_gaussian_rdp(sigma: ArrayLike, rate: ArrayLike, alpha: ArrayLike) -> Floats:
-    """Renyi divergence of real order ``alpha`` > 1 of one step, with the record against without (the larger one).
+    """Renyi divergence of real order ``alpha`` > 1 of one DP-SGD step, with the record against without it.
 
-    The arguments broadcast. Exact to rounding while the grid of nodes suffices; an upper bound (Minkowski's
-    inequality, good where alpha is much larger than sigma) beyond.
+    The divergence is larger in this direction. The arguments are broadcast. The result is exact to rounding if the
+    largest grid of nodes suffices. Otherwise it is an upper bound by Minkowski's inequality, which is good where alpha
+    is much larger than sigma.
 
     Source
     ------
-    Mironov, Talwar and Zhang (2019), Theorem 4 and Section 3.3; here by quadrature.
+    Mironov, Talwar and Zhang (2019), Theorem 4 and Section 3.3; the integral is computed by quadrature.
     """
     sigma, rate, alpha = np.broadcast_arrays(*(np.asarray(x, dtype=np.float64) for x in (sigma, rate, alpha)))
     shape = sigma.shape

@@ -1,4 +1,4 @@
-"""Privacy by sampling: bagging, whose samples are published, and amplification of a private mechanism."""
+"""Privacy by sampling: bagging, where the samples may be published, and amplification of a private mechanism."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ DRAWN = "(0, delta)-DP with delta = probability that the record is drawn; no eps
 
 @dataclass(frozen=True)
 class MixtureRelease(CurveRelease):
-    """Base mechanism on a sample that holds the record with probability ``rate``, and otherwise is as without it.
+    """Base mechanism on a sample that holds the record with probability ``rate``, and is otherwise as without it.
 
-    With P1 the output given that the record is in, and Q the output without it, the outputs are
-    ``rate P1 + (1 - rate) Q`` and Q: ``H_e1(P, Q) = rate H_e0(P1, Q)``, e^e0 = 1 + (e^e1 - 1) / rate, and, as long as
-    e^e1 (1 - rate) < 1, ``H_e1(Q, P) = (1 - e^e1 (1 - rate)) H_e2(Q, P1)`` with
-    e^e2 = rate e^e1 / (1 - e^e1 (1 - rate)); else 0.
+    Let P1 be the output given that the record is in the sample, and Q the output without the record. With the record,
+    the output is ``P = rate P1 + (1 - rate) Q``. In one direction ``H_e1(P, Q) = rate H_e0(P1, Q)`` with
+    e^e0 = 1 + (e^e1 - 1) / rate. In the other direction ``H_e1(Q, P) = (1 - e^e1 (1 - rate)) H_e2(Q, P1)`` with
+    e^e2 = rate e^e1 / (1 - e^e1 (1 - rate)) if e^e1 (1 - rate) < 1; otherwise this divergence is 0.
     """
 
     base: Release
@@ -65,8 +65,8 @@ class MixtureRelease(CurveRelease):
 class ExchangeRelease(CurveRelease):
     """Base mechanism on a sample of fixed size, for replace-one adjacency.
 
-    ``H_e1 <= sum_j Pr[j copies of the record are drawn] delta_j(e0)``, e^e0 = 1 + (e^e1 - 1) / Pr[j >= 1], in either
-    direction, where delta_j is the guarantee of the base for j records replaced at once.
+    In either direction ``H_e1 <= sum_j Pr[j copies of the record are drawn] delta_j(e0)`` with
+    e^e0 = 1 + (e^e1 - 1) / Pr[j >= 1], where delta_j is the guarantee of the base for j records replaced at once.
     """
 
     def __init__(self, groups: tuple[Release, ...], masses: Floats, lost: float) -> None:
@@ -87,8 +87,8 @@ class OverlapRelease(CurveRelease):
 
     ``H_e1((1-q) P0 + q P1, (1-q) P0 + q Q1) = q H_e0(P1, (1-b) P0 + b Q1)`` with e^e1 = 1 + q (e^e0 - 1) and b =
     e^(e1-e0) (Balle, Barthe and Gaboardi 2018, Theorem 2). With Gaussian noise around the points p, p + u and p + w
-    the right side is the mean of a convex function of a sum of log-normal variables, which rises with each of their
-    covariances (Kahane 1986): it is largest where the points lie on a line, at u = mu and w = -mu.
+    the right side is the mean of a convex function of a sum of log-normal variables. This mean rises with each of their
+    covariances (Kahane 1986), so it is largest where the points lie on a line, at u = mu and w = -mu.
     """
 
     symmetric = never_pure = True
@@ -155,7 +155,8 @@ def bagging(
         most ``n`` records in total.
     adjacency : {"add-remove", "zero-out", "replace-one"}
     analysis : {"tight", "published"}
-        ``"published"``: only the (epsilon, delta) pair of the paper's Theorems 3 and 4 (only for add-remove).
+        ``"published"``: only the pair of epsilon and delta in the paper's Theorem 3 (with replacement) or 4 (without);
+        only for add-remove adjacency.
 
     Returns
     -------
@@ -167,7 +168,7 @@ def bagging(
         If a number is out of its range, more records are drawn without replacement than there are, or an option is
         invalid.
     TypeError
-        If a whole number is not an integer.
+        If ``n``, ``subsample`` or ``n_models`` is not an integer.
 
     Source
     ------
@@ -250,7 +251,7 @@ def subsampled(
     Returns
     -------
     PrivacyProfile
-        Profile of one release, for the adjacency of the base. ``compose`` draws a fresh sample for each release.
+        Profile of one release, for the adjacency of the base. ``compose`` assumes a fresh sample for each release.
 
     Raises
     ------
@@ -302,7 +303,7 @@ def unamplified(epsilon: Floats, rate: float) -> Floats:
 
 
 def amplified(epsilon: float, rate: float) -> float:
-    """Return log(1 + rate (e^epsilon - 1)), the level into which amplification turns the level of the base."""
+    """Return log(1 + rate (e^epsilon - 1)), the level into which amplification turns the base's level ``epsilon``."""
     if epsilon > LARGEST_EXPONENT:
         return epsilon
     return math.log1p(rate * math.expm1(epsilon)) * (1 + 1e-15)
@@ -314,7 +315,7 @@ def _needs(adjacency: str, profile: PrivacyProfile, why: str) -> None:
 
 
 def _poisson(profile: PrivacyProfile, rate: float) -> PrivacyProfile:
-    _needs("add-remove", profile, "a Poisson sample of neighbours that exchange a record differs in two draws")
+    _needs("add-remove", profile, "if a record is replaced, the Poisson samples differ in two draws")
     about = _about(profile, "Theorem 8", sample_rate=rate)
     if rate == 0:
         return PrivacyProfile(SampleRelease(0.0, both=False), **about)
@@ -324,7 +325,7 @@ def _poisson(profile: PrivacyProfile, rate: float) -> PrivacyProfile:
 
 
 def _of_fixed_size(profile: PrivacyProfile, n: int, subsample: int, replace: bool) -> PrivacyProfile:
-    _needs("replace-one", profile, "samples of one size cannot differ in one record more or less")
+    _needs("replace-one", profile, "samples of one size cannot differ by adding or removing one record")
     sample = {"n": n, "subsample": subsample, "replace": replace}
     if not replace:
         about, rate = _about(profile, "Theorem 9", **sample), subsample / n

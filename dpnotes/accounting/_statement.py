@@ -1,7 +1,7 @@
-"""The privacy statement: one page that says what a release guarantees and what it does not, and the same as JSON.
+"""The privacy statement: what a release guarantees and what it does not guarantee, on one page and as JSON.
 
 The file ``statement.schema.json`` lists the entries, their names on the page, and the entries that a caller can set.
-Its descriptions name the entries of NIST SP 800-226 and of the registry of deployments.
+The descriptions in it name the corresponding entries of NIST SP 800-226 and of the registry of deployments.
 """
 
 from __future__ import annotations
@@ -50,13 +50,17 @@ KINDS: dict[str, Any] = {"object": dict, "array": list, "string": str, "number":
 
 NEIGHBOURS = {
     "add-remove": (
-        "data sets of which one has {unit} more than the other: also protected is whether there is such a record at all"
+        "data sets that are equal except for {unit}, which only one of them contains; the guarantee also protects "
+        "whether such a record exists at all"
     ),
     "zero-out": (
-        "data sets that differ in {unit}, empty in one of them and contributing nothing there; the number of places "
-        "is public"
+        "data sets that are equal except for {unit}, empty in one of them and without any contribution there; the "
+        "number of records, including empty ones, is public"
     ),
-    "replace-one": "data sets of equal size that differ in {unit}, exchanged for any other; their number is public",
+    "replace-one": (
+        "data sets of the same size that are equal except for {unit}, which may have any content; the number of "
+        "records is public"
+    ),
 }
 
 
@@ -84,16 +88,16 @@ class Audited(Protocol):
 class PrivacyStatement:
     """Statement of what a release does and does not guarantee: a page to be signed, and the JSON that it is made from.
 
-    The function :func:`statement` and the method ``statement_()`` of the estimators make it. A statement holds only
-    public knowledge: the contents of the profile and the declarations of its maker. The page rounds all levels up to
-    four digits; the JSON has all digits. ``print`` and Jupyter show the page.
+    The function :func:`statement` and the method ``statement_()`` of the estimators make statements. A statement holds
+    only public knowledge: the contents of the profile and the declarations of the statement's maker. The page shows
+    all levels with four digits, rounded up; the JSON has all digits. ``print`` and Jupyter show the page.
 
     Parameters
     ----------
     json : str
-        The statement as JSON. It must be valid by the schema ``dpnotes/accounting/statement.schema.json``, and its
-        digest must match the other entries. The digest shows changes, but it is not a signature: a forger can compute
-        it, too. Use :meth:`verify` to detect forged figures.
+        The statement as JSON. It must follow the schema ``dpnotes/accounting/statement.schema.json``, and its digest
+        must match the other entries. The digest shows changes, but it is not a signature: a forger can compute it,
+        too. Use :meth:`verify` to detect forged figures.
 
     Raises
     ------
@@ -183,13 +187,14 @@ class PrivacyStatement:
     def verify(self) -> None:
         """Rebuild the profile from its description and check that no figure of the statement is below the profile's.
 
-        The method does not check the words of the profile (status, assumption, source, remark) and the declarations:
-        both come from the maker of the statement.
+        The method checks neither the words of the profile (status, assumption, source, remark) nor the declarations,
+        because both come from the maker of the statement.
 
         Raises
         ------
         ValueError
-            If a figure is below the profile's figure as computed now, or no constructor makes such a profile.
+            If a figure is below the rebuilt profile's figure, an entry that follows from the profile differs, or no
+            constructor makes such a profile.
         """
         content = self.content
         stated = content["guarantee"]
@@ -230,13 +235,13 @@ def statement(
     delta, epsilon : float or array_like
         Deltas for which the page states epsilon, and epsilons for which it states delta; these pairs come first.
     declared : mapping of str to str, optional
-        Facts that the profile cannot know: ``name``, ``released``, ``curator``, ``person`` and others, see
-        ``dpnotes/accounting/statement.schema.json``, sections "release" and "process". An entry that you do not
+        Facts that the profile cannot know: ``name``, ``released``, ``curator``, ``person`` and others. The sections
+        "release" and "process" of ``dpnotes/accounting/statement.schema.json`` list them. An entry that you do not
         declare is reported as "unknown".
     unprotected : sequence of str
         Things that are released without protection.
     n_public : bool
-        Declares the number of records public, although the adjacency ``"add-remove"`` protects it.
+        Whether you declare the number of records public, although the adjacency ``"add-remove"`` protects it.
     audit : AuditReport, optional
         Audit to report. The guarantee does not cover the audit's figures, so the audit must have run on public
         records, or on records that substitute for the private ones.
@@ -248,8 +253,8 @@ def statement(
     Raises
     ------
     ValueError
-        If the guarantee depends on private records (status "per-instance"), or has a number of records that is not
-        public; if ``declared`` has an unknown name, or a delta or epsilon is outside its range.
+        If the guarantee depends on private records (status "per-instance") or shows a number of records that is not
+        public. Also if ``declared`` has an unknown name, or a delta or epsilon is outside its range.
     TypeError
         If profile is not a PrivacyProfile, or a declared value is not text.
 
@@ -302,7 +307,7 @@ def statement(
 
 
 def from_dict(description: Mapping[str, Any]) -> PrivacyProfile:
-    """Rebuild, by its constructor, the profile that :meth:`PrivacyProfile.to_dict` described.
+    """Rebuild a profile from the description that :meth:`PrivacyProfile.to_dict` returns.
 
     Parameters
     ----------
@@ -319,7 +324,7 @@ def from_dict(description: Mapping[str, Any]) -> PrivacyProfile:
     ValueError
         If no constructor has the name of the mechanism, or the constructor refuses its parameters.
     KeyError
-        If one of the three entries is missing.
+        If ``mechanism``, ``parameters`` or ``adjacency`` is missing.
 
     Source
     ------
@@ -368,7 +373,7 @@ def _public_n(profile: PrivacyProfile, n_public: bool) -> list[str]:
     """Numbers of records that a profile shows; ValueError if it shows private information."""
     entries = list(_entries(profile.parameters))
     if profile.status == "per-instance" or any(name in PRIVATE for name, _ in entries):
-        raise ValueError("profile must not depend on private records, got one that does: a statement would show them")
+        raise ValueError("profile must not depend on private records, got one that does: a statement would reveal them")
     found = {str(value) for name, value in entries if name == "n" and value is not None}
     found.update(re.findall(r"\bn=(\d+)", profile.assumption))
     if found and profile.adjacency == "add-remove" and not n_public:
@@ -496,7 +501,9 @@ def _fit(value: Any, schema: Mapping[str, Any], where: str) -> None:
         known, others = schema.get("properties", {}), schema.get("additionalProperties", {})
         wrong = set(schema.get("required", ())) - set(value) or (others is False and set(value) - set(known))
         if wrong:
-            raise ValueError(f"{where} must have the entries of the schema of statements, got others: {sorted(wrong)}")
+            raise ValueError(
+                f"{where} must have the entries of the schema of statements; missing or unknown: {sorted(wrong)}"
+            )
         for name, each in value.items():
             _fit(each, known.get(name, others), name)
     elif isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The page of a privacy statement: HTML that needs nothing else, readable on a phone and in the dark, A4 in print."""
+"""The page of a privacy statement: self-contained HTML for phones, for dark mode, and for printing on A4."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def page(content: Mapping[str, Any], sections: Mapping[str, Any], *, whole: bool
 
 
 def text_of(html_page: str) -> str:
-    """The page for a terminal, at most 100 characters wide, without the place to sign."""
+    """Turn the page into text for a terminal, at most 100 characters wide, without the place to sign."""
     body = re.sub(r'(?s)<style>.*?</style>|<p class="sign">.*?</p>', "", html_page)
     for tag, put in (
         ("</th>", ": "),
@@ -66,10 +66,10 @@ def _lead(content: Mapping[str, Any]) -> list[str]:
     guarantee, unit = content["guarantee"], content["protection"]["unit"]
     told, nothing = guarantee["profile"], guarantee["variant"] == "no guarantee"
     warnings = {
-        "This guarantee is refuted: its figures were claimed, and fail.": told["status"] == "refuted",
+        "This guarantee is refuted: its figures were claimed, but they do not hold.": told["status"] == "refuted",
         "There is no guarantee: the release may reveal a record whole.": nothing,
         "An audit refuted this guarantee, see below.": content["audit"]["verdict"].startswith("REFUTED"),
-        "The noise came from a seed: it protects nothing from who knows the seed.": (
+        "The noise came from a seed: it does not protect against anyone who knows the seed.": (
             told["implementation"] == "reproducible"
         ),
     }
@@ -78,7 +78,7 @@ def _lead(content: Mapping[str, Any]) -> list[str]:
         return lines
     done = "exchanged" if told["adjacency"] == "replace-one" else "used"
     sentence = (
-        f"Whoever sees what is released and guesses whether {unit} was {done}, with at most 0.1 % false positives, "
+        f"Anyone who sees the release and guesses whether {unit} was {done}, with at most 0.1 % false positives, "
         f"has at most {_level(100 * guarantee['tpr'])} % true positives{CONDITIONS[told['status']]}."
     )
     return [*lines, f'<p class="lead">{_escaped(sentence)}</p>']

@@ -1,4 +1,4 @@
-"""Private votes: of teachers or of models on disjoint shards, with soft, Laplace or Gaussian noise."""
+"""Private votes of teachers or of models on disjoint shards: soft votes, and votes with Laplace or Gaussian noise."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SECRET = (
     "directions, for questions chosen before the answers; it is itself a function of the private votes, and must be "
     "sanitised (smooth sensitivity) before it is published"
 )
-PATH = "had the comparisons come out otherwise, other queries would be answered: what they would cost is not counted"
+PATH = "other outcomes of the comparisons would lead to other answered queries, and their cost is not counted"
 FILTER = "Smith and Thakurta (2022) and Koskela, Tobaben and Honkela (2023)"
 
 
@@ -103,8 +103,9 @@ def soft_vote(
 def soft_vote_beta(epsilon: float, delta: float, *, answers: int, analysis: str = "tight") -> float:
     """Inverse temperature at which ``answers`` answers of the soft majority vote are (epsilon, delta)-DP together.
 
-    The result is the larger of two valid choices: ``epsilon / (2 answers)``, and the beta of ``answers * beta^2 / 2``
-    zCDP. It errs on the private side: ``soft_vote(beta=beta, answers=answers).delta(epsilon) <= delta``.
+    The result is the larger of two valid choices: ``epsilon / (2 answers)``, and the largest beta for which
+    ``(answers * beta^2 / 2)``-zCDP implies (epsilon, delta)-DP. It errs on the private side:
+    ``soft_vote(beta=beta, answers=answers).delta(epsilon) <= delta``.
 
     Parameters
     ----------
@@ -113,8 +114,8 @@ def soft_vote_beta(epsilon: float, delta: float, *, answers: int, analysis: str 
     answers : int, >= 1
         Total number of queries that are answered; they may be chosen adaptively.
     analysis : {"tight", "published"}
-        ``"published"``: Theorem 7 for delta = 0 and Theorem 8 otherwise. For delta = 0 this beta is too large by a
-        factor 2. For delta > 0 it is too large for few answers; the vote is then not (epsilon, delta)-DP.
+        ``"published"``: Theorem 7 for delta = 0 and Theorem 8 otherwise. The beta of Theorem 7 is too large by a factor
+        2. The beta of Theorem 8 is too large for few answers; the vote is then not (epsilon, delta)-DP.
 
     Returns
     -------
@@ -128,7 +129,7 @@ def soft_vote_beta(epsilon: float, delta: float, *, answers: int, analysis: str 
 
     Source
     ------
-    van der Maaten and Hannun (2020), Theorems 7 and 8, corrected; see :func:`soft_vote`.
+    van der Maaten and Hannun (2020), Theorems 7 and 8, corrected as in :func:`soft_vote`.
 
     Examples
     --------
@@ -136,7 +137,7 @@ def soft_vote_beta(epsilon: float, delta: float, *, answers: int, analysis: str 
     (0.0247210822, 0.005)
     """
     epsilon = check.positive("epsilon", epsilon)
-    delta = check.real("delta", delta, high=1.0, below="every beta is (epsilon, 1)-DP")
+    delta = check.real("delta", delta, high=1.0, below="every beta meets delta = 1")
     answers = check.at_least_one("answers", answers)
     analysis = check.one_of("analysis", analysis, ANALYSES)
     if analysis == "published":
@@ -169,12 +170,13 @@ def noisy_vote(
 ) -> PrivacyProfile:
     """Guarantee of answering with the class with most votes, after Laplace noise of scale 1 / lambda on each class.
 
-    With k partitions, a class with n_c votes has the count n_c / k. One record changes one model of each partition, so
-    one count falls by at most 1 and another rises by at most 1. An answer is (2 lambda)-DP, where lambda is
-    ``inverse_scale``. Between two classes the log-odds of an answer change by at most 2 lambda, because the derivative
-    of the log-odds that a difference of two Laplace variables exceeds a margin is at most lambda ((1 + u/2)^2 <= e^u).
-    The zCDP that follows from the bounded range is a quarter of the zCDP that follows from the pure guarantee. The
-    guarantee is valid for adaptively chosen queries.
+    Lambda is ``inverse_scale``. With k partitions, a class with n_c votes has the count n_c / k. One record changes one
+    model of each partition, so the counts fall by at most 1 in all and rise by at most 1 in all. An answer is
+    (2 lambda)-DP. With two classes, an answer is the event that a difference of two Laplace variables exceeds a margin,
+    and one record changes this margin by at most 2. The log-odds of the event change by at most lambda per unit of the
+    margin, because (1 + u/2)^2 <= e^u for u >= 0. So they change by at most 2 lambda in all. The rho of zCDP that
+    follows from this bounded range is a quarter of the rho that follows from the pure guarantee. The guarantee is valid
+    for adaptively chosen queries.
 
     Parameters
     ----------
@@ -184,7 +186,7 @@ def noisy_vote(
         Total number of queries that are answered; it must not depend on the data.
     n_classes : int, >= 2
     adjacency : {"add-remove", "zero-out", "replace-one"}
-        The guarantee is the same under all three, because one record changes one vote.
+        The guarantee is the same under all three, because one record changes one vote of each partition.
     analysis : {"tight", "published"}
         ``"published"``: moments 2 lambda^2 l (l + 1) at integers l up to 100, for any number of classes; valid but
         loose.
@@ -262,7 +264,7 @@ def noisy_vote_answers(
 
     Source
     ------
-    Jordon, Yoon and van der Schaar (2019), Algorithm 1 with m = 1; see :func:`noisy_vote`.
+    Jordon, Yoon and van der Schaar (2019), Algorithm 1 with m = 1; the sources of :func:`noisy_vote`.
 
     Examples
     --------
@@ -275,7 +277,7 @@ def noisy_vote_answers(
     analysis = check.one_of("analysis", analysis, ANALYSES)
     if analysis == "published":
         return personalised_answers(epsilon, delta, inverse_scale=beta, m=1.0)
-    delta = check.real("delta", delta, high=1.0, below="every number of answers is (epsilon, 1)-DP")
+    delta = check.real("delta", delta, high=1.0, below="every number of answers meets delta = 1")
 
     def within(answers: int) -> bool:
         return noisy_vote(inverse_scale=beta, answers=answers, n_classes=n_classes).delta(epsilon) <= delta
@@ -293,12 +295,12 @@ def gnmax(
 ) -> PrivacyProfile:
     """Guarantee of answering with the class with most votes after Gaussian noise on each count.
 
-    One record changes one teacher, which can move its vote, so the counts change by sqrt 2 in L2 under any adjacency.
-    The guarantee is exact for the release of all noisy counts, and valid for adaptively chosen queries. With ``counts``
-    the result is the data-dependent bound, which is far smaller where teachers agree. It is *per-instance*, for queries
-    that do not depend on the answers, and must not be published. It holds in both directions: for the answers of this
-    data set against the answers of a neighbouring data set, and for the reverse. The bound for the reverse is larger,
-    and Theorem 6 of Papernot et al. (2018) does not cover it.
+    One record changes one teacher, which can move its vote, so the counts change by sqrt 2 in L2 norm under any
+    adjacency. The guarantee is exact for the release of all noisy counts, and valid for adaptively chosen queries. With
+    ``counts`` the result is a data-dependent bound, which is far smaller where teachers agree. This bound is
+    *per-instance*, for queries that do not depend on the answers, and must not be published. It holds in both
+    directions: for the answers of this data set against the answers of a neighbouring data set, and for the reverse.
+    The bound for the reverse is larger, and Theorem 6 of Papernot et al. (2018) does not cover it.
 
     Parameters
     ----------
@@ -311,8 +313,8 @@ def gnmax(
     adjacency : {"add-remove", "zero-out", "replace-one"}
         The guarantee is the same under all three, because one record changes one vote.
     analysis : {"tight", "published"}
-        ``"published"``: Renyi divergence and its classical conversion instead of the exact profile; does not accept
-        ``counts``.
+        ``"published"``: Renyi divergence and its classical conversion instead of the exact profile. This analysis does
+        not accept ``counts``.
 
     Returns
     -------
@@ -328,10 +330,10 @@ def gnmax(
 
     Source
     ------
-    Papernot et al. (2018), Proposition 8; Dong, Roth and Su (2022) for the exact composition. For given counts the
-    chance q of another answer comes from Proposition 7 of Papernot et al. (2018): if a test rejects with probability p
-    under one data set, where p <= q or p >= 1 - q, then it rejects with probability at most Phi(Phi^-1(p) + sqrt 2 /
-    sigma) under the other.
+    Papernot et al. (2018), Proposition 8; Dong, Roth and Su (2022) for the exact composition. For given counts,
+    Proposition 7 of Papernot et al. (2018) bounds the probability q of an answer other than the class with most votes.
+    A test that rejects under one data set with probability p <= q or p >= 1 - q rejects under the other with
+    probability at most Phi(Phi^-1(p) + sqrt 2 / sigma).
 
     Examples
     --------
@@ -378,13 +380,13 @@ def confident_gnmax(
         Largest number of queries that the aggregator answers.
     counts : None or array_like, [answers, n_classes], >= 0
         Votes on the answered queries, before noise. The result is then the data-dependent bound for these answers; the
-        comparisons with the threshold are charged for the worst case. Another run would answer other queries, which the
-        bound does not count: see ``assumption``.
+        comparisons with the threshold are charged for the worst case. Another run can answer other queries; the bound
+        does not count their cost, as ``assumption`` says.
     adjacency : {"add-remove", "zero-out", "replace-one"}
         The guarantee is the same under all three, because one record changes one vote.
     analysis : {"tight", "published"}
-        ``"published"``: Renyi divergence and its classical conversion instead of the exact profile; does not accept
-        ``counts``.
+        ``"published"``: Renyi divergence and its classical conversion instead of the exact profile. This analysis does
+        not accept ``counts``.
 
     Returns
     -------
@@ -399,9 +401,9 @@ def confident_gnmax(
 
     Source
     ------
-    Papernot et al. (2018), Section 4; Smith and Thakurta (2022) and Koskela, Tobaben and Honkela (2023) for Gaussian
-    noise whose number of releases depends on earlier outputs, Feldman and Zrnic (2021) for Renyi divergences;
-    :func:`gnmax` for given counts.
+    Papernot et al. (2018), Section 4; the sources of :func:`gnmax` for given counts. For a number of releases that
+    depends on earlier outputs: Smith and Thakurta (2022) and Koskela, Tobaben and Honkela (2023) with Gaussian noise,
+    Feldman and Zrnic (2021) with Renyi divergences.
 
     Examples
     --------
@@ -443,10 +445,10 @@ def chunk_filter(*, budget: float, sigma: float, one_hot: bool = True, adjacency
     sigma : float, > 0
         Standard deviation of the noise on each class, in votes.
     one_hot : bool
-        Whether each vote is for one class, with weight 1: two votes of one teacher then differ by at most sqrt 2
-        instead of 2.
+        Whether each vote is for one class, with weight 1. The difference of two votes of one teacher then has a length
+        of at most sqrt 2 instead of 2.
     adjacency : {"add-remove", "zero-out", "replace-one"}
-        The guarantee is the same under all three, because one record changes one vote.
+        The guarantee is the same under all three, because one record changes one teacher.
 
     Returns
     -------
@@ -557,7 +559,7 @@ def bounded_range(width: float, answers: int) -> Release:
 
 
 def largest_integer(valid: Callable[[int], bool]) -> int:
-    """Largest n >= 0 with ``valid(n)``, for a test that holds at 0 and stays false once it is."""
+    """Largest n >= 0 with ``valid(n)``; the test must hold at 0 and, once it is false, stay false."""
     high = 1
     while valid(high):
         high *= 2
@@ -565,7 +567,7 @@ def largest_integer(valid: Callable[[int], bool]) -> int:
 
 
 def largest_rho(epsilon: float, delta: float) -> float:
-    """Largest rho, up to the search for the best order, at which rho-zCDP gives (epsilon, delta)-DP."""
+    """Largest rho at which rho-zCDP gives (epsilon, delta)-DP, as precise as the search for the best order."""
 
     def negative_rho(alpha: Floats, spent: Floats) -> Floats:
         spent = np.log1p(-1 / alpha) - (math.log(delta) + np.log(alpha)) / (alpha - 1)

@@ -1,4 +1,4 @@
-"""Quantities and analyses of single papers, separate from the mechanisms.
+"""Quantities and analyses that belong to a single paper of the book, separate from the mechanisms.
 
 Most of these results do not give a guarantee on their own. Each function says what its result is worth.
 
@@ -46,9 +46,9 @@ def personalised_moments(order: ArrayLike, *, inverse_scale: float, m: ArrayLike
     inverse_scale : float, > 0
         Inverse scale lambda of the Laplace noise on each class, per vote: a larger value means less noise.
     m : float or array_like, in [0, 1]
-        For each class, take the fraction of the record's own models that do not vote for it; m is the largest of
-        these fractions. It is 1 if the models all agree and, for two classes, 1/2 if they are divided equally. It is
-        broadcast against ``order``.
+        For each class, take the fraction of the record's own models that do not vote for this class; m is the largest
+        of these fractions. It is 1 if these models all agree. For two classes, it is 1/2 if they are divided equally.
+        The function broadcasts ``m`` against ``order``.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def personalised_moments(order: ArrayLike, *, inverse_scale: float, m: ArrayLike
 def personalised_vote(
     squares: ArrayLike, *, inverse_scale: float, n_partitions: int, answers: int, assumption: str = ""
 ) -> PrivacyProfile:
-    """Bound from the moments of :func:`personalised_moments`, over all the answers that were given on one data set.
+    """Bound for all the answers that were given on one data set, from the moments of :func:`personalised_moments`.
 
     Status: *per-instance*; the bound must not be published. It holds for the record with the largest cost.
 
@@ -90,7 +90,7 @@ def personalised_vote(
         Inverse scale lambda of the Laplace noise on each class, per vote: a larger value means less noise.
     n_partitions : int, >= 1
     answers : int, >= 0
-        Total number of answers. It is only recorded, because the squares already contain the effect of the answers.
+        Total number of answers. It does not change the bound, because the squares are already sums over the answers.
     assumption : str
         Further conditions, in words.
 
@@ -129,8 +129,8 @@ def personalised_vote(
 def personalised_answers(epsilon: float, delta: float, *, inverse_scale: float, m: float) -> int:
     """Number of labels that Algorithm 1 of the paper releases if its most expensive record always has the same m.
 
-    The number of labels is not private: m is a function of the data, so the number reveals it (claim 24 of the book's
-    ledger). The loop stops after the label that reaches epsilon.
+    This number is not protected: it reveals m, which is a function of the data (claim 24 of the book's ledger). The
+    loop stops after the label that reaches epsilon.
 
     Parameters
     ----------
@@ -180,9 +180,9 @@ def sgd_sensitivity(
     """L2 sensitivity of the final weights of SGD, for one fixed seed.
 
     The bound is for mini-batch SGD on a convex loss with a constant learning rate; projections are allowed. Every visit
-    of the replaced record adds at most ``2 lipschitz learning_rate / batch_size``, and no other step increases the
-    distance between the weights. A record that is made empty retains its place in the batches and loses its gradient,
-    so each visit adds half as much.
+    of the replaced record adds at most ``2 lipschitz learning_rate / batch_size`` to the distance between the weights,
+    and no other step increases this distance. A record that is made empty retains its place in the batches and loses
+    its gradient, so each visit adds half as much.
 
     Parameters
     ----------
@@ -192,13 +192,13 @@ def sgd_sensitivity(
         Bound on the largest eigenvalue of one loss's Hessian.
     learning_rate : float, > 0 and <= 2 / smoothness
     batch_size : int, >= 1
-        Size of every batch. A smaller last batch of a pass, divided by its own size, breaks the bound: drop that batch,
-        or give the size of the smallest batch.
+        Size of every batch. The bound fails if the last batch of a pass is smaller and is divided by its own size: drop
+        that batch, or give the size of the smallest batch.
     epochs : float, > 0
         Number of passes through the data: steps divided by steps per pass.
     analysis : {"tight", "published"}
         ``"tight"``: a record is visited up to ceil(epochs) times. ``"published"``: a record is visited epochs times, as
-        in the paper's tables. For a fixed seed the result is too small if the last pass is broken off, but it bounds
+        in the paper's tables. For a fixed seed this result is too small if the last pass is incomplete, but it bounds
         the distance between the *mean* weights over seeds.
     adjacency : {"replace-one", "zero-out"}
         Whether one record is replaced or made empty. Sums of gradients are divided by ``batch_size`` in both cases.
@@ -229,7 +229,7 @@ def sgd_sensitivity(
     if learning_rate > 2 / smoothness:
         raise ValueError(
             f"learning_rate must be <= 2 / smoothness = {2 / smoothness:g}, got learning_rate={learning_rate!r}; "
-            "beyond, a step can push the weights apart"
+            "with a larger rate, a step can push the weights apart"
         )
     batch_size = check.at_least_one("batch_size", batch_size)
     epochs = check.positive("epochs", epochs)
@@ -251,7 +251,7 @@ def intrinsic_sgd(*, sigma: float, sensitivity: float, adjacency: str = "replace
         Standard deviation of a weight over seeds, in the units of the weights.
     sensitivity : float, > 0
         Bound on the distance between the mean weights of neighbouring data sets (:func:`sgd_sensitivity`,
-        ``"published"``). A maximum over sampled pairs is a lower bound and does not give a guarantee.
+        ``"published"``). A maximum over sampled pairs is only a lower bound and does not give a guarantee.
     adjacency : {"replace-one", "zero-out"}
         The relation that the sensitivity was computed for.
 
@@ -299,10 +299,11 @@ def augmenting_sigma(
     sensitivity : float, > 0
         L2 sensitivity in the units of the weights.
     intrinsic_sigma : float, >= 0
-        Standard deviation that the weights are assumed to have already (see :func:`intrinsic_sgd`). With 0 there is no
+        Standard deviation that the weights are assumed to have already, as in :func:`intrinsic_sgd`. With 0 there is no
         assumption, and the result is the noise of output perturbation.
     analysis : {"tight", "published"}
-        ``"published"``: total noise by the classical formula; raises an error where this noise is not sufficient.
+        ``"published"``: total noise by the classical formula. The function raises an error where this noise is not
+        sufficient.
 
     Returns
     -------

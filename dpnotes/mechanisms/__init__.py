@@ -1,4 +1,4 @@
-"""Randomisation and combination of releases: subsamples, noise and votes, without learning and accounting."""
+"""Building blocks of private releases: random subsamples and partitions, noise, and votes."""
 
 from dpnotes.mechanisms._draws import Partitions as Partitions
 from dpnotes.mechanisms._draws import draw_partitions as draw_partitions

@@ -17,8 +17,8 @@ def draw_subsets(
 ) -> Integers:
     """Draw the row indices of the subsample of each model.
 
-    Model i draws from a separate stream, spawned from the seed and i. With ``scheme="independent"``, the first models
-    of a larger draw therefore equal the models of a smaller draw.
+    With ``scheme="independent"``, model i draws from a separate stream, spawned from the seed and i. Therefore
+    the first models of a larger draw equal the models of a smaller draw.
 
     Parameters
     ----------
@@ -56,7 +56,9 @@ def draw_subsets(
     if scheme == "split":
         drawn = n_models * subsample
         if not replace and drawn > n:
-            raise ValueError(f"scheme='split' draws n_models*subsample={drawn} records without replacement, of n={n}")
+            raise ValueError(
+                f"scheme='split' draws n_models*subsample={drawn} records without replacement; there are only n={n}"
+            )
         return stream(seed, 0).choice(n, size=(n_models, subsample), replace=replace)
     return np.stack([stream(seed, i).choice(n, size=subsample, replace=replace) for i in range(n_models)])
 
@@ -101,10 +103,10 @@ def draw_partitions(n: int, *, n_chunks: int, n_partitions: int, scheme: str = "
 
     ``"independent"``: each record draws its shards independently of the other records, so adding or removing one record
     changes one shard of each partition. The first n rows of a draw for more records equal the rows of a draw for n, and
-    ``joining`` is the next row. ``"balanced"``: each partition is drawn uniformly from the partitions whose shards
-    differ by at most one record in size, and ``joining`` is the first of the smaller shards. Replacing a record changes
-    one shard of each balanced partition. Adding a record can change two shards, because it can displace another record.
-    Therefore balanced partitions suit only the replace-one adjacency.
+    ``joining`` is the row after them. ``"balanced"``: each partition is drawn uniformly from the partitions whose
+    shards differ by at most one record in size, and ``joining`` is the first of the smaller shards. Replacing a record
+    changes one shard of each balanced partition. Adding a record can change two shards, because it can displace another
+    record. Therefore balanced partitions suit only the replace-one adjacency.
 
     Parameters
     ----------

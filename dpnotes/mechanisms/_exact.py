@@ -3,14 +3,15 @@
 A floating-point normal number takes few of the values of a real normal number, and the values that a sum with data can
 reach reveal the data (Mironov 2012). Here nothing is rounded before the result. A random number is an interval that
 shrinks as digits are drawn. A decision (accept or reject, which class has most votes, which point of a grid is nearest)
-is made by floating point if its error bound allows, and by whole numbers otherwise. If even whole numbers leave it
-open, more digits are drawn. So a result has exactly the distribution of the mechanism over the reals, and every theorem
-about the mechanism over the reals holds; this rests on the uniform bytes and on an error of `exp` below 2^-40.
+is made by floating point if its error bound allows, and by whole numbers otherwise. More digits are drawn if the
+decision is still open. So a result has exactly the distribution of the mechanism over the reals, and every theorem
+about the mechanism over the reals holds. This assumes that the bytes are uniform and that `exp` has an error below
+2^-40.
 
-The bytes come from the operating system's cryptographic generator, unless a test provides others. The bytes of
-`normal_floats`, of which training takes millions, come from a generator that the operating system seeds.
+The bytes come from the operating system's cryptographic generator, except where a test provides others. Training takes
+millions of `normal_floats`, so their bytes come from a generator that the operating system seeds.
 
-Source: Karney (2016), "Sampling exactly from the normal distribution", for digits on demand; the cells below differ.
+Source: Karney (2016), "Sampling exactly from the normal distribution", for digits on demand; the cells here differ.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Normals:
 
 
 class GaussianReals:
-    """Normal numbers of standard deviation ``scale`` > 0, one float or one for each number; see :class:`Normals`."""
+    """Normal numbers of standard deviation ``scale`` > 0, which is one float or one float for each number."""
 
     def __init__(self, size: int, scale: float | Floats, random_bytes: Bytes = os.urandom) -> None:
         self.scale = np.broadcast_to(np.asarray(scale, dtype=np.float64), size)
@@ -100,9 +101,9 @@ class GaussianReals:
 class NormReals:
     """Vectors b [n_vectors, size] with density proportional to ``exp(-||b||_2 / scale)``, one after another.
 
-    The norm has the Gamma distribution of shape ``size``. Everything is made of normal numbers: ``size`` numbers give
-    the direction, and half the sum of the squares of ``2 size`` others gives the norm. ``scale`` is one float, or one
-    float for each vector.
+    The norm has the Gamma distribution of shape ``size``. Direction and norm are made of normal numbers: ``size``
+    numbers give the direction, and half the sum of the squares of ``2 size`` further numbers gives the norm. ``scale``
+    is one float, or one float for each vector.
     """
 
     def __init__(
@@ -141,8 +142,8 @@ Reals = GaussianReals | NormReals
 def add_rounded(values: Floats, noise: Reals) -> Floats:
     """Sums of values and real noise, each correctly rounded to the nearest multiple of a public power of two.
 
-    The grid is the power of two at or below ``2^-24`` of the noise's scale. Sums beyond ``2^53`` of its steps are cut
-    off there.
+    The grid is the power of two at or below ``2^-24`` of the noise's scale. Sums beyond ``2^53`` steps of the grid
+    are cut off there.
 
     Parameters
     ----------
@@ -167,7 +168,7 @@ def add_rounded(values: Floats, noise: Reals) -> Floats:
 
 
 def argmax_after(scores: Floats, noise: Reals) -> Integers:
-    """Index of the largest sum of a row of scores [q, c] and real noise, shape [q]."""
+    """Index of the largest entry in each row of ``scores`` [q, c] plus real noise; the result has shape [q]."""
 
     def largest(sums: Interval) -> tuple[NDArray[Any], NDArray[Any]]:
         lower, upper = sums.lower.reshape(scores.shape), sums.upper.reshape(scores.shape)
@@ -192,10 +193,10 @@ def reaches_after(values: Floats, threshold: float, noise: Reals) -> NDArray[np.
 
 
 def softmax_draws(scores: Floats, beta: float, random_bytes: Bytes = os.urandom) -> Integers:
-    """Draw column c of each row of scores [q, c] with probability proportional to ``exp(beta scores[c])``, shape [q].
+    """Draw a column of each row of ``scores`` [q, c] with probability proportional to ``exp(beta score)``.
 
     A uniformly drawn column is accepted with probability ``exp(beta (score - largest score))``; otherwise the draw is
-    repeated.
+    repeated. The result has shape [q].
     """
     drawn = np.empty(len(scores), dtype=np.int64)
     left = np.arange(len(scores))
@@ -219,9 +220,9 @@ def normal_floats(size: int, random_bytes: Bytes = ssl.RAND_bytes) -> Floats:
     """Draw independent standard normal numbers in float64, fast enough for sums that are too many to round exactly.
 
     Each number is the floating-point quantile of a random integer of 64 bits, which also determines its sign. No
-    number exceeds 9.2 in absolute value, and a guarantee that rests on them is a guarantee for ideal reals. The bytes
-    come from OpenSSL's generator (AES-256 in counter mode), which the operating system seeds separately in each process
-    and again after a fork. This is ten times as fast as a system call for each number.
+    number exceeds 9.2 in absolute value. A guarantee that rests on these numbers is a guarantee for ideal reals. The
+    bytes come from OpenSSL's generator (AES-256 in counter mode), which the operating system seeds separately in each
+    process and again after a fork. This is ten times as fast as a system call for each number.
     """
     words = np.frombuffer(random_bytes(8 * size), np.int64).astype(np.float64)
     # of numbers in (0, 1/2]; some versions of numpy's stubs take ldexp's result for single precision

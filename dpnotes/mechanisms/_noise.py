@@ -29,7 +29,7 @@ def add_gaussian(
     ----------
     values : array_like of float, finite, any shape
     sigma : float, > 0
-        Standard deviation of the noise; see :func:`dpnotes.accounting.gaussian_sigma`.
+        Standard deviation of the noise, for example from :func:`dpnotes.accounting.gaussian_sigma`.
     scales : array_like of float, shape [len(values)], > 0, optional
         Public factors by which the noise on each row of the values is multiplied.
     seed : int, >= 0, or numpy Generator, optional
@@ -74,7 +74,7 @@ def add_norm_noise(
     ----------
     values : array_like of float, finite, any shape
     rate : float, > 0
-        Rate of the noise; see :func:`dpnotes.accounting.norm_noise_rate`.
+        Rate of the noise, for example from :func:`dpnotes.accounting.norm_noise_rate`.
     scales : array_like of float, shape [len(values)], > 0, optional
         Public factors of the rows. If given, each row is a separate vector with independent noise, which is multiplied
         by the row's factor. By default all values are one vector.
@@ -90,7 +90,7 @@ def add_norm_noise(
     Raises
     ------
     ValueError, TypeError
-        As for :func:`add_gaussian`.
+        In the same cases as :func:`add_gaussian`.
 
     Source
     ------
@@ -124,7 +124,7 @@ def norm_noise(shape: Shape, *, rate: float, seed: Seed, n_repeats: int | None =
     shape : int or tuple of int
         Shape of one vector; a matrix is one vector of all its entries (Frobenius norm).
     rate : float, > 0
-        Rate of the noise, in inverse units of the values that receive it; see
+        Rate of the noise, in inverse units of the values that receive it, for example from
         :func:`dpnotes.accounting.norm_noise_rate`.
     seed : int, >= 0, or numpy Generator
         Source of the noise, which must stay secret if the noise protects data.
@@ -163,7 +163,7 @@ def norm_noise(shape: Shape, *, rate: float, seed: Seed, n_repeats: int | None =
 
 
 def generator_of(seed: Seed) -> np.random.Generator:
-    """Return the given generator, or a new generator of that seed, without draws from hidden state."""
+    """Return the given generator, or a new generator made from the given seed."""
     return seed if isinstance(seed, np.random.Generator) else np.random.default_rng(at_least("seed", seed, 0))
 
 

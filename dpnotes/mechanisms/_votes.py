@@ -1,9 +1,9 @@
 """Votes of many models: their counts, and the class with most votes after noise that hides each voter.
 
-Each function names the constructor of :mod:`dpnotes.accounting` that gives its guarantee, which assumes that one record
-can move one vote. Without a seed the guarantee holds for the computed result: the noise is real, from the operating
-system, and the winner is decided exactly (:mod:`dpnotes.mechanisms._exact`). With a seed, the functions use NumPy's
-floating-point noise, which anyone who has the seed can repeat.
+Each voting function names the constructor of :mod:`dpnotes.accounting` that gives its guarantee. The guarantee assumes
+that one record can move only one vote. Without a seed it holds for the computed result: the noise is real, from the
+operating system, and the winner is decided exactly (:mod:`dpnotes.mechanisms._exact`). With a seed, the functions use
+NumPy's floating-point noise, which anyone who has the seed can repeat.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def laplace_vote(
     Parameters
     ----------
     counts : array_like, [n_queries, n_classes >= 2], >= 0
-        Votes for each class. If a record has a vote in each of several partitions, divide the votes by the number of
-        partitions.
+        Votes for each class. If a record can move a vote in each of several partitions, divide the votes by the number
+        of partitions.
     scale : float, > 0
         Scale parameter of the Laplace distribution, in votes: 1 / lambda of differentially private bagging.
     seed : int, >= 0, or numpy Generator, optional
@@ -132,7 +132,7 @@ def gaussian_vote(
     sigma : float, > 0
         Standard deviation of the noise on each count, in votes.
     seed, n_repeats
-        See :func:`laplace_vote`, which also describes the result and the errors.
+        As in :func:`laplace_vote`, which also describes the result and the errors.
 
     Source
     ------
@@ -164,11 +164,12 @@ def soft_vote(counts: ArrayLike, *, beta: float, seed: Seed | None = None, n_rep
     beta : float, > 0
         Inverse temperature, per vote.
     seed, n_repeats
-        See :func:`laplace_vote`, which also describes the result and the errors.
+        As in :func:`laplace_vote`, which also describes the result and the errors.
 
     Source
     ------
-    Van der Maaten and Hannun (2020), Theorem 7 (the mechanism; its stated guarantee is corrected by the accounting).
+    Van der Maaten and Hannun (2020), Theorem 7, for the mechanism. Its stated guarantee is corrected by
+    ``accounting.soft_vote``.
 
     Examples
     --------
@@ -207,7 +208,7 @@ def confident_vote(
     sigma_answer : float, > 0
         Standard deviation of the noise on each count of an answered query, in votes.
     seed, n_repeats
-        See :func:`laplace_vote`.
+        As in :func:`laplace_vote`.
     answers : int, >= 1, optional
         Number of answers after which the function stops for good; it does not answer the later queries.
 
@@ -219,7 +220,7 @@ def confident_vote(
     Raises
     ------
     ValueError, TypeError
-        As for :func:`laplace_vote`.
+        In the same cases as :func:`laplace_vote`.
 
     Source
     ------

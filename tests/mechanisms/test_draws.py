@@ -93,7 +93,7 @@ CHUNKS = {"n": 10, "n_chunks": 3, "n_partitions": 2}
         (draw_subsets, {**SUBSETS, "subsample": 0}, "subsample must be >= 1"),
         (draw_subsets, {**SUBSETS, "n_models": 0}, "n_models must be >= 1"),
         (draw_subsets, {**SUBSETS, "subsample": 4}, "at most n=3 without replacement"),
-        (draw_subsets, {**SUBSETS, "scheme": "split"}, "of n=3"),
+        (draw_subsets, {**SUBSETS, "scheme": "split"}, "only n=3"),
         (draw_subsets, {**SUBSETS, "scheme": "other"}, "scheme must be one of"),
         (draw_partitions, {**CHUNKS, "n": 0}, "n must be >= 1, got n=0"),
         (draw_partitions, {**CHUNKS, "n_chunks": 0}, "n_chunks must be >= 1"),
