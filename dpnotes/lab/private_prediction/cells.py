@@ -449,7 +449,7 @@ def show_arrows(table: pd.DataFrame) -> Styler:
     wide = cells.pivot_table(index="hyperparameter", columns="quantity", values="cell", aggfunc="first")
     return show(
         wide.loc[[letter for letter, *_ in HYPERPARAMETERS.values()], [*QUANTITIES]].reset_index(),
-        caption="What happens as a hyperparameter grows, all else equal: published | ours, of most methods. An "
-        "asterisk marks a difference, a question mark what is undecided or not run yet.",
+        caption="Direction of a quantity as a hyperparameter grows, all else equal: the paper's arrow | our arrow, for "
+        "most methods. An asterisk marks a difference from the paper. A question mark means undecided or not run yet.",
         names={"privacy loss epsilon": "epsilon", "privacy failure probability delta": "delta"},
     )
