@@ -506,9 +506,9 @@ EQUAL_EXPOSURE = Table(
     _accuracies_of("network_tpr", "network, equal true-positive rate"),
 )
 HANDCRAFTED = Table(
-    "Test accuracy on histograms of oriented gradients, features that do not depend on the training data. Bagging "
-    "trains logistic regression on k records, and DP-SGD trains softmax regression on all records for ten epochs. "
-    "DP-SGD has the same advantage as bagging, or the same true-positive rate at 0.1 % false positives.",
+    "Test accuracy on histograms of oriented gradients, which are a fixed function of each image. Bagging trains "
+    "logistic regression on k records, and DP-SGD trains softmax regression on all records for ten epochs. DP-SGD "
+    "has the same advantage as bagging, or the same true-positive rate at 0.1 % false positives.",
     *EXPOSED,
     _accuracies_of("bagging_hog", "bagging"),
     _accuracies_of("hog_advantage", "DP-SGD, equal advantage"),
@@ -516,9 +516,9 @@ HANDCRAFTED = Table(
 )
 _MODELS = {"softmax": "softmax", "network": "network", "hog": "features", "hogs": "features, both"}
 STANDINGS = Table(
-    "Whether bagging is ahead of DP-SGD, by the rule of this book. A heading names what DP-SGD trains: softmax "
-    "regression or a network on pixels, or softmax regression on handcrafted features. Bagging trains networks on "
-    'pixels and, under "features, both", logistic regression on the same features. The columns on the left are at '
+    "Whether bagging is ahead of DP-SGD or behind it, by the rule of this book. A heading names what DP-SGD trains: "
+    "softmax regression or a network on pixels, or softmax regression on handcrafted features. Bagging trains networks "
+    'on pixels and, under "features, both", logistic regression on the same features. The columns on the left are at '
     "equal advantage, those with TPR at equal true-positive rate.",
     EXPOSED[0],
     *(Column(f"{model}_advantage", words) for model, words in _MODELS.items()),
@@ -544,8 +544,8 @@ OWN = Table(
 )
 ATTACKS = Table(
     "Membership attacks on single networks of bagging. The true-positive rate is the fraction of the drawn records "
-    "that are called members, with 95 % Clopper-Pearson limits. The false-positive rate is this fraction of the other "
-    "records.",
+    "that are called members, with 95 % Clopper-Pearson limits. The false-positive rate is the same fraction of "
+    "the records that were not drawn.",
     "attack",
     Column("mislabelled", "records", labels={True: "mislabelled", False: "as they are"}),
     columns(

@@ -450,7 +450,8 @@ def show_arrows(table: pd.DataFrame) -> Styler:
     wide = cells.pivot_table(index="hyperparameter", columns="quantity", values="cell", aggfunc="first")
     return show(
         wide.loc[[letter for letter, *_ in HYPERPARAMETERS.values()], [*QUANTITIES]].reset_index(),
-        caption="Direction of a quantity as a hyperparameter grows, all else equal: the paper's arrow | our arrow, for "
-        "most methods. An asterisk marks a difference from the paper. A question mark means undecided or not run yet.",
+        caption="Direction of a quantity as a hyperparameter grows, all else equal: the paper's arrow | our arrow, the "
+        "most frequent one of the methods. An asterisk marks a difference from the paper. A question mark means "
+        "undecided or not run yet.",
         names={"privacy loss epsilon": "epsilon", "privacy failure probability delta": "delta"},
     )

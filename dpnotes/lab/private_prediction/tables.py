@@ -121,7 +121,8 @@ NOISE = Table(
 )
 RATIO = Column("ratio", format="{:.1f}")
 REGULARISERS = Table(
-    "Regulariser rho that loss perturbation needs at epsilon = 1 and delta = 0, if half of epsilon is for the volume.",
+    "Regulariser rho that loss perturbation needs at epsilon = 1 and delta = 0, if half of epsilon is set aside for "
+    "the change of volume.",
     Column("n_classes", "classes C"),
     Column("published", "", "{:.0f}"),
     Column("least", "", "{:.3f}"),
@@ -130,7 +131,7 @@ REGULARISERS = Table(
 LOSS_NOISE = Table(
     "Standard deviation of an entry of the random linear term in loss perturbation, at epsilon = {epsilon:g}, for "
     "{n:,} records, {d} features and {n_classes} classes. The three analyses are the paper's, one with better "
-    "constants that also sets half of epsilon aside for the volume, and the tight one.",
+    "constants that, like the paper, sets half of epsilon aside for the change of volume, and the tight one.",
     columns("{:g}", l2="lambda", delta="delta"),
     columns("{:.2f}", "published", split="half for the volume", tight="tight"),
     columns("{:.1f}", ratio="published / tight"),
