@@ -91,7 +91,7 @@ class Evidence:
     Parameters
     ----------
     method : str
-        The method, in one sentence.
+        The method, in a few sentences at most.
     findings : tuple of Finding
         The computed facts, at least one.
     """
@@ -122,7 +122,7 @@ class Claim:
     section : str
         Label of the section of the book that treats the claim.
     computed : str
-        Method by which the evidence is computed, in one sentence.
+        Method by which the evidence is computed, in a few sentences at most.
     statement : str
         The statement of the paper, in our words and notation (n records, k drawn for each of N models).
     reason : str

@@ -185,7 +185,7 @@ class LossPerturbation(WeightRelease):
         elif self.delta == 0:
             remark = "the paper's regulariser is larger than the Hessian's rank and trace require"
         else:
-            known = f"for {loss.n_classes} classes neither a proof nor a counter-example is known"
+            known = f"for {loss.n_classes} classes neither a proof nor a counter-example is known to us"
             if noise.status == "proved":
                 known = "convexity of the loss in that gradient proves the same noise"
             fixed = "the published proof takes the gradient of the record as fixed, which it is not beyond two classes"

@@ -231,5 +231,5 @@ def judged(
 
 
 SHOWN = (Column("says", "claim"), Column("compared", "pairs"), Column("ours", "least gap", "{:+.2f}"), "verdict")
-ORDERINGS = Table("Ordering claims of the paper against our rows, by the one rule.", SHOWN)
-REDUCED_ORDERINGS = Table("What the reduced scale says, by the same rule.", SHOWN)
+ORDERINGS = Table("Ordering claims of the paper, judged on our results by the rule of this book.", SHOWN)
+REDUCED_ORDERINGS = Table("Orderings at the reduced scale, judged by the rule of this book.", SHOWN)

@@ -54,7 +54,7 @@ def plane(points: pd.DataFrame) -> Figure:
         for axes, x in ((left, "advantage"), (right, "tpr_at_fpr_1e3")):
             ordered = curve.sort_values(x)
             axes.plot(ordered[x], ordered["accuracy"], marker=marker, label=label if axes is left else None, **style)
-    left.set(xscale="log", xlabel="advantage: largest gap of the rates (log)", ylabel="test accuracy")
+    left.set(xscale="log", xlabel="advantage over all error rates (log)", ylabel="test accuracy")
     right.set(xscale="log", xlabel="true-positive rate at 0.1% false positives (log)")
     figure.legend(loc="outside upper center", ncols=2)
     return figure

@@ -22,7 +22,7 @@ METHODS = {"Bagging": "bagging", "PATE": "pate", "DPSGD": "dp_sgd", "No Privacy"
 SPLITS = {"2b": "test", "3b": "rest"}
 STARTS = {
     "imagenet": "ImageNet weights of VGG16",
-    "cifar100_subset": "a model of CIFAR-100, not of ImageNet as in the paper",
+    "cifar100_subset": "a model of CIFAR-100 (the paper starts from ImageNet)",
 }
 FRESH = {"paper": 3, "quick": 0}  # first seed that judges Figure 2: the rule was replaced when 0 to 2 had been seen
 
@@ -259,21 +259,23 @@ TABLE_2A = _accuracies(
     _minutes,
 )
 TABLE_3A = _accuracies(
-    "Accuracy on 9,000 test images from a public model, published and reproduced (mean and standard deviation over "
-    "seeds). Advantage: what our run guarantees against any membership test, at all error rates.",
+    "Accuracy on 9,000 test images after training from a public model, published and reproduced (mean and standard "
+    "deviation over seeds). Advantage: the largest advantage of any membership test that the guarantee of our run "
+    "allows.",
     ADVANTAGE,
     _minutes,
 )
 _CIFAR10 = _accuracies(
-    "{which}: accuracy on CIFAR-10. Advantage: what the run guarantees against any membership test, at all error rates "
-    "(where the least sigma is yet to be found: what the budget guarantees). Hours: at {plain:,.0f} images a second, "
-    "{private:,.0f} by DP-SGD (estimates).",
+    "{which}: accuracy on CIFAR-10. Advantage: the largest advantage of any membership test that the guarantee of the "
+    "run allows. If the least sigma has not been computed yet, it is the largest advantage that the budget allows. The "
+    "hours are estimates for a GPU that trains on {plain:,.0f} images a second, or on {private:,.0f} with DP-SGD.",
     ADVANTAGE,
     _hours,
 )
 REDUCED = Table(
-    "CIFAR-10 at a reduced scale, not the paper's: five convolutions, 30 epochs for bagging and 2 for DP-SGD. Accuracy "
-    "from scratch (10,000 test images) and from CIFAR-100 (9,000), mean and standard deviation.",
+    "CIFAR-10 at a reduced scale, which is not the paper's: a network with five convolutions, 30 epochs for bagging "
+    "and 2 for DP-SGD. Mean accuracy and standard deviation after training from scratch (on 10,000 test images) and "
+    "from a model of CIFAR-100 (on 9,000 test images).",
     Column("method", text=_reduced_method),
     Column("advantage_scratch", "advantage", "{:.4f}"),
     mean_and_std("reproduced_scratch", "from scratch", std="std_scratch"),
@@ -282,8 +284,8 @@ REDUCED = Table(
     Column("seeds_tuned", f"seeds{NO_BREAK}"),
 )
 REPLACEMENT = Table(
-    "Figure 2 of the paper: one model on k records drawn with and without replacement, seeds that the rule had not "
-    "seen; 95 % interval of the difference.",
+    "Figure 2 of the paper: accuracy of one model on k records that are drawn with or without replacement, and the 95 "
+    "% interval of the difference. The seeds that had been seen before the rule was fixed are left out.",
     Column("subsample", "k", "{:,}"),
     columns(
         "{:.2%}",
@@ -480,21 +482,22 @@ def _accuracies_of(name: str, heading: str = "") -> Column:
 
 
 BASELINES = Table(
-    "DP-SGD at the budgets of Table 2a: with the noise of the paper and with the least noise that tight accounting "
-    "allows, one run each, beside bagging (mean over seeds). Accuracies on the test set.",
+    "DP-SGD at the budgets of Table 2a with the paper's noise (published sigma), and with the least noise that tight "
+    "accounting allows (tight sigma), one run each. The last column is bagging, as a mean over seeds. Accuracies are "
+    "on the test set.",
     BUDGET,
     Column("sigma", "published sigma", "{:g}"),
-    Column("advantage", "its total variation", gap=GAP),
+    Column("advantage", "advantage, published sigma", gap=GAP),
     Column("reproduced", "accuracy, published sigma", "{:.2%}", gap=GAP),
     Column("noise_least", "tight sigma", "{:.3g}", gap=GAP),
-    Column("advantage_least", "its total variation ", gap=GAP),
+    Column("advantage_least", "advantage, tight sigma", gap=GAP),
     columns("{:.2%}", gap=GAP, reproduced_least="accuracy, tight sigma", reproduced_bagging="accuracy, bagging"),
 )
 EXPOSED = (Column("subsample", "k", "{:,}"), Column("advantage", "pi", "{:.4f}"))
 EQUAL_EXPOSURE = Table(
-    "Test accuracy (mean and standard deviation over seeds) of bagging (a network on k records) and of DP-SGD (all "
-    "records, ten epochs): at equal advantage, and at equal true-positive rate when 0.1 % of the others are called "
-    "members.",
+    "Test accuracy (mean and standard deviation over seeds). Bagging trains a network on k records, and DP-SGD trains "
+    "on all records for ten epochs. DP-SGD has the same advantage as bagging, or the same true-positive rate at 0.1 % "
+    "false positives.",
     *EXPOSED,
     _accuracies_of("bagging"),
     _accuracies_of("softmax_advantage", "softmax, equal advantage"),
@@ -503,8 +506,9 @@ EQUAL_EXPOSURE = Table(
     _accuracies_of("network_tpr", "network, equal true-positive rate"),
 )
 HANDCRAFTED = Table(
-    "The same on histograms of oriented gradients, which no training data decides: logistic regression on k records by "
-    "bagging, softmax regression on all records by DP-SGD, ten epochs.",
+    "Test accuracy on histograms of oriented gradients, which are a fixed function of each image. Bagging trains "
+    "logistic regression on k records, and DP-SGD trains softmax regression on all records for ten epochs. DP-SGD "
+    "has the same advantage as bagging, or the same true-positive rate at 0.1 % false positives.",
     *EXPOSED,
     _accuracies_of("bagging_hog", "bagging"),
     _accuracies_of("hog_advantage", "DP-SGD, equal advantage"),
@@ -512,17 +516,19 @@ HANDCRAFTED = Table(
 )
 _MODELS = {"softmax": "softmax", "network": "network", "hog": "features", "hogs": "features, both"}
 STANDINGS = Table(
-    "How bagging of networks stands to DP-SGD (softmax regression or a network on pixels, softmax regression on "
-    'handcrafted features), and in "features, both" bagging on the features: by the one rule; left at equal advantage, '
-    "right at equal true-positive rate (TPR).",
+    "Whether bagging is ahead of DP-SGD or behind it, by the rule of this book. A heading names what DP-SGD trains: "
+    "softmax regression or a network on pixels, or softmax regression on handcrafted features. Bagging trains networks "
+    'on pixels and, under "features, both", logistic regression on the same features. The columns on the left are at '
+    "equal advantage, those with TPR at equal true-positive rate.",
     EXPOSED[0],
     *(Column(f"{model}_advantage", words) for model, words in _MODELS.items()),
     *(Column(f"{model}_tpr", f"{words}, TPR") for model, words in _MODELS.items()),
 )
 MODES = {"bare": "subsample, no noise", "bagged": "subsample, private base", "direct": "all records, same epsilon"}
 PRIVATE_BASES = Table(
-    "A private base learner on a subsample without replacement, and what the same epsilon gives on all records. "
-    "Epsilon of the release at delta = 1e-5 k/n; true positives at 0.1 % false positives.",
+    "A private base learner on a subsample drawn without replacement, compared with no noise on the subsample and with "
+    "the same epsilon on all records. The epsilon of the release is at delta = 1e-5 k/n, and the true-positive rate is "
+    "at 0.1 % false positives.",
     Column("mode", labels=MODES),
     Column("base_epsilon", "base epsilon", "{:g}"),
     Column("release_epsilon", "epsilon of the release", "{:.3g}"),
@@ -531,23 +537,24 @@ PRIVATE_BASES = Table(
     "seeds",
 )
 OWN = Table(
-    "Your records: logistic regression on a subsample of k records without replacement, without noise, with a private "
-    "base learner, and what the same epsilon gives on all records. Epsilon of the release at delta = 1e-5 k/n.",
+    "Your records: logistic regression on a subsample of k records drawn without replacement, with and without noise, "
+    "and on all records at the same epsilon. The epsilon of the release is at delta = 1e-5 k/n.",
     Column("subsample", "k"),
     *PRIVATE_BASES.columns,
 )
 ATTACKS = Table(
-    "Membership attacks on single networks of bagging: fraction of the drawn records that are called members (true "
-    "positives, 95 % Clopper-Pearson) and of the others (false positives).",
+    "Membership attacks on single networks of bagging. The true-positive rate is the fraction of the drawn records "
+    "that are called members, with 95 % Clopper-Pearson limits. The false-positive rate is the same fraction of "
+    "the records that were not drawn.",
     "attack",
     Column("mislabelled", "records", labels={True: "mislabelled", False: "as they are"}),
     columns(
         "{:.2%}",
-        false_positive_rate="allowed false",
-        tpr="drawn, called",
+        false_positive_rate="false-positive rate, allowed",
+        tpr="true-positive rate",
         low="95 % from",
         high="to",
-        fpr="not drawn, called",
+        fpr="false-positive rate",
     ),
     Column("dispersion", format="{:.2f}"),
 )
@@ -650,8 +657,8 @@ def _task(row: Any) -> str:
 CHOSEN = Column("chosen", labels={True: "yes", False: ""})
 
 NETWORK_CANDIDATES = Table(
-    "Settings that the paper leaves open: accuracy on the last 10,000 MNIST training images, mean of 3 seeds; models "
-    "trained on the first 50,000.",
+    "Candidates for the settings that the paper leaves open. The models are trained on k of the first 50,000 MNIST "
+    "training images. The accuracy on the last 10,000 training images is a mean over 3 seeds.",
     Column("width", "channels"),
     "optimizer",
     Column("learning_rate", "rate", "{:g}"),
@@ -665,8 +672,8 @@ NETWORK_CANDIDATES = Table(
     CHOSEN,
 )
 TWO_RATES = Table(
-    "DP-SGD with the noise of Table 2a for 100 epochs, one run each: test accuracy at the rate 0.15 of the library's "
-    "public example, and at the rate chosen for each noise on held-out rows.",
+    "Test accuracy of DP-SGD with the noise of Table 2a after 100 epochs, one run each. The learning rate is 0.15, as "
+    "in the library's public example, or the rate that was chosen for each noise level on held-out images.",
     Column("sigma", format="{:g}"),
     Column("published", format="{:.2%}"),
     Column("one_rate", "rate 0.15", "{:.2%}", gap=GAP),
@@ -674,8 +681,9 @@ TWO_RATES = Table(
     Column("accuracy", "at the chosen rate", "{:.2%}", gap=GAP),
 )
 CIFAR10_CANDIDATES = Table(
-    "Settings that the paper leaves open on CIFAR-10: accuracy on the last 10,000 training images, models trained on "
-    "k others: 30 epochs with k = 1,000, 5 with k = 500; two epochs for DP-SGD, on 40,000 images.",
+    "Candidates for settings that the paper leaves open on CIFAR-10, with the accuracy on the last 10,000 training "
+    "images. Bagging trains on k of the other 40,000 images, for 30 epochs with k = 1,000 and for 5 epochs with k = "
+    "500. DP-SGD trains on all 40,000 for two epochs.",
     Column("method", "for", text=_task),
     Column("subsample", "k", "{:,.0f}"),
     "optimizer",
@@ -692,8 +700,8 @@ def show_rates(table: pd.DataFrame, model: str) -> Any:
         Column(f"accuracy_{rate:g}", f"rate {rate:g}", "{:.1%}", gap=GAP) for rate in sorted(grids.RATES[model])
     )
     caption = (
-        "DP-SGD for ten epochs, {what}: accuracy on the last 10,000 MNIST training images at four noises; trained on "
-        "the first 50,000, one seed."
+        "DP-SGD for ten epochs, {what}, at four noise multipliers sigma. It trains on the first 50,000 MNIST training "
+        "images with one seed, and the accuracy is on the last 10,000."
     )
     chosen = Column("chosen", format="{:g}", gap=GAP)
     shown = Table(caption, Column("noise_multiplier", "sigma", format="{:g}"), *accuracies, chosen)
@@ -757,12 +765,12 @@ def many_models(*, n: int, drawn: int, n_models: tuple[int, ...]) -> pd.DataFram
 
 
 MEMORISING_ATTACK = Table(
-    "Membership test against bagged nearest-neighbour classifiers.",
+    "Membership test against bagged nearest-neighbour classifiers: exact and simulated error rates.",
     "rate",
     columns("{:.4f}", "exact", "simulated", low="95 % from", high="to"),
 )
 MANY_MODELS = Table(
-    "Exact delta of N models on k = 10,000/N records each, n = 60,000.",
+    "Exact delta of N models on k = 10,000/N records each, drawn from n = 60,000 records in three ways.",
     columns("{:,}", n_models="N", subsample="k"),
-    columns("{:.5f}", with_replacement="with replacement", independent="", dealt_out="dealt out"),
+    columns("{:.5f}", with_replacement="with replacement", independent="", dealt_out="one draw, divided"),
 )

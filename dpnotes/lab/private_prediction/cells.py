@@ -215,7 +215,7 @@ def _stands(look: Look, line: Any) -> Checked:
     pure, loose = ("{:.1f} to {:.1f}".format(*at(delta, LEVEL)) for delta in (0.0, 1e-5))
     return worse if line.of == "worse" else opposite(
         worse
-    ), f"place {pure} at delta 0, {loose} at 1e-5 (without DP-SGD)"
+    ), f"mean place (without DP-SGD) {pure} at delta 0, {loose} at 1e-5"
 
 
 def _prediction_poor(look: Look, line: Any) -> Checked:
@@ -229,7 +229,7 @@ def _prediction_poor(look: Look, line: Any) -> Checked:
 def _votes_best_of_answers(look: Look, line: Any) -> Checked:
     few = [x for x in look(SAA, "answers").x if x <= 60]
     leads = [look.mean(SAA, "answers", x) - look.mean(PS, "answers", x) for x in few]
-    return every(map(above, leads)), f"lead {min(lead.value for lead in leads):+.3f} and more at B up to 60"
+    return every(map(above, leads)), f"lead of at least {min(lead.value for lead in leads):+.3f} at B up to 60"
 
 
 def _advantage_falls(look: Look, line: Any) -> Checked:
@@ -248,7 +248,8 @@ def _never_behind_votes(look: Look, line: Any) -> Checked:
     votes, released = look(SAA, "answers", 1e-5), look.mean(line.method, "epsilon", 1.0, 1e-5)
     leads = [released - mean for mean in votes.means]
     behind = [x for x, lead in zip(votes.x, leads, strict=True) if lead.value < 0]
-    return every(map(not_behind, leads)), f"lower mean up to B = {behind[-1]:.0f}" if behind else "at every B"
+    words = f"mean below the votes up to B = {behind[-1]:.0f}" if behind else "mean never below the votes"
+    return every(map(not_behind, leads)), words
 
 
 def _gains_from_delta(look: Look, line: Any) -> Checked:
@@ -266,7 +267,7 @@ def _needs_large_delta(look: Look, line: Any) -> Checked:
     least = min(other.value for other in others)
     return every(
         above(other * 0.9 - own) for other in others
-    ), f"{own.value:.3f} at 1e-5, the others {least:.3f} and more"
+    ), f"{own.value:.3f} at 1e-5, the others at least {least:.3f}"
 
 
 def _votes_gain_most(look: Look, line: Any) -> Checked:
@@ -449,7 +450,8 @@ def show_arrows(table: pd.DataFrame) -> Styler:
     wide = cells.pivot_table(index="hyperparameter", columns="quantity", values="cell", aggfunc="first")
     return show(
         wide.loc[[letter for letter, *_ in HYPERPARAMETERS.values()], [*QUANTITIES]].reset_index(),
-        caption="What happens as a hyperparameter grows, all else equal: published | ours, of most methods. An "
-        "asterisk marks a difference, a question mark what is undecided or not run yet.",
+        caption="Direction of a quantity as a hyperparameter grows, all else equal: the paper's arrow | our arrow, the "
+        "most frequent one of the methods. An asterisk marks a difference from the paper. A question mark means "
+        "undecided or not run yet.",
         names={"privacy loss epsilon": "epsilon", "privacy failure probability delta": "delta"},
     )

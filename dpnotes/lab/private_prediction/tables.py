@@ -106,7 +106,7 @@ def series(
 
 
 OWN = Table(
-    "Your records, 100 answers, sound noise: test accuracy, mean and standard deviation over releases.",
+    "Test accuracy on your records for 100 answers, with sound noise: mean and standard deviation over releases.",
     Column("method", labels=NAMES),
     columns("{:g}", "delta", "epsilon"),
     mean_and_std("accuracy", std="accuracy_std"),
@@ -114,51 +114,54 @@ OWN = Table(
 VERDICTS = {"gap": GAP}  # on a statement of the paper; the others are shown as they are
 
 NOISE = Table(
-    "Noise on a logit at (1, {delta:g}), in units of the sensitivity: exact and by the published search.",
+    "Noise on a logit at (1, {delta:g}), in units of the sensitivity: the exact noise, and the noise of the published "
+    "search.",
     Column("answers", "answers B"),
     columns("{:.2f}", "exact", "published", "ratio"),
 )
 RATIO = Column("ratio", format="{:.1f}")
 REGULARISERS = Table(
-    "Regulariser rho that loss perturbation needs at epsilon = 1, delta = 0, with half of epsilon for the volume.",
+    "Regulariser rho that loss perturbation needs at epsilon = 1 and delta = 0, if half of epsilon is set aside for "
+    "the change of volume.",
     Column("n_classes", "classes C"),
     Column("published", "", "{:.0f}"),
     Column("least", "", "{:.3f}"),
     RATIO,
 )
 LOSS_NOISE = Table(
-    "Standard deviation of an entry of the linear term at epsilon = {epsilon:g}, {n:,} records, {d} features, "
-    "{n_classes} classes: by the paper's constants, with half of epsilon for the volume, and tight.",
+    "Standard deviation of an entry of the random linear term in loss perturbation, at epsilon = {epsilon:g}, for "
+    "{n:,} records, {d} features and {n_classes} classes. The three analyses are the paper's, one with better "
+    "constants that, like the paper, sets half of epsilon aside for the change of volume, and the tight one.",
     columns("{:g}", l2="lambda", delta="delta"),
     columns("{:.2f}", "published", split="half for the volume", tight="tight"),
     columns("{:.1f}", ratio="published / tight"),
     columns("{:.4f}", volume="volume, of epsilon"),
 )
 ATTACK = Table(
-    "Membership test on one answer of a soft vote of four models, claimed to be (1, 0)-private.",
+    "Membership test on one answer of a soft vote of four models. The answer is claimed to be (1, 0)-private.",
     "analysis",
     Column("caught", "claim refuted", labels={True: "yes", False: "no"}),
     columns("{:.3f}", audited="audited, at least", exact="exact epsilon"),
     columns("{:g}", "claimed", "beta"),
 )
 STATEMENTS = Table(
-    "Sentences of the paper on Figures 1 to 6 and what our rows say.",
+    "The paper's sentences on Figures 1 to 6, and our verdicts on them.",
     "figure",
     Column("says", "the paper says"),
-    Column("published", "its constants", labels=VERDICTS),
+    Column("published", "paper's constants", labels=VERDICTS),
     Column("tight", "sound constants", labels=VERDICTS),
     "evidence",
 )
 NETWORKS = Table(
-    "Figure 7, ResNet-20 on CIFAR-10, delta = 1e-5. Published: 86.6 % without privacy.",
+    "Figure 7: accuracy of ResNet-20 on CIFAR-10 at delta = 1e-5. The paper reports 86.6 % without privacy.",
     "method",
     "epsilon",
     "answers",
     Column("accuracy", format="{:.2%}", gap=GAP),
 )
 CLIPPING = Table(
-    "Candidates for the clipping norm of Figure 7's DP-SGD: accuracy on the last 10,000 training images after ten "
-    "epochs on the other 40,000, with the noise of a whole training at epsilon = 1.",
+    "Candidates for the clipping norm of DP-SGD in Figure 7: accuracy on the last 10,000 training images after ten "
+    "epochs on the other 40,000. The noise is the noise of a full training run at epsilon = 1.",
     Column("clipping_norm", "clipping norm", format="{:g}"),
     mean_and_std("accuracy"),
     "seeds",
