@@ -48,8 +48,12 @@ def smallest_delta(function: Function) -> None:
         np.isclose(function(YES, NO, 0.0), 0.5),
         "at epsilon = 0 the result is the advantage: sum p - q over the outputs where p is larger",
     )
-    expect(np.isclose(function(YES, NO, np.log(2)), 0.25), "multiply the probabilities by the exponential of epsilon")
-    expect(np.isclose(function(YES, NO, np.log(6)), 0.0), "outputs where p is below the bound take nothing off the sum")
+    expect(
+        np.isclose(function(YES, NO, np.log(2)), 0.25), "multiply the other probabilities by the exponential of epsilon"
+    )
+    expect(
+        np.isclose(function(YES, NO, np.log(6)), 0.0), "outputs where p is below e^epsilon q take nothing off the sum"
+    )
     rare, never = np.array([0.9, 0.1]), np.array([1.0, 0.0])
     hint = "either data set may be the one with Ada: return the larger result of both directions"
     expect(np.isclose(function(rare, never, 1.0), 0.1), hint)
@@ -182,7 +186,7 @@ def composed_delta(function: Function) -> None:
     expect(np.isclose(function(p, q, 1, np.log(2)), 0.25), "for one release, sum the positive part of p - e^epsilon q")
     expect(
         not np.isclose(function(p, q, 2, 0.0), 1.0),
-        "the deltas of several releases need not add up: compose the distributions instead",
+        "the delta of several releases need not be the sum of their deltas: compose the distributions instead",
     )
     expect(
         np.isclose(function(p, q, 2, 0.0), 0.5), "for independent releases, multiply the probabilities of their outputs"
@@ -294,7 +298,7 @@ def largest_advantage(function: Function) -> None:
     """``largest_advantage(beta, answers)``: bound on TPR minus FPR for the Laplace vote."""
     for beta, answers in ((0.2, 1), (0.2, 100)):
         found, right = function(beta, answers), accounting.noisy_vote(inverse_scale=beta, answers=answers).advantage
-        expect(found > 0.999 * right, "an attacker with so many answers may gain more")
+        expect(found > 0.999 * right, f"an attacker may gain more at beta = {beta:g}, answers = {answers}")
         expect(found < 1.01 * right, "there is a smaller bound, which is at most 1: compose the answers first")
 
 
@@ -307,7 +311,7 @@ def exponential_mechanism(function: Function) -> None:
     expect(np.isclose(np.sum(some), 1), "probabilities add up to 1")
     expect(
         some[0] > some[1] and np.isclose(some[1], some[2]),
-        "answers with larger scores are likelier, and equal scores are equally likely",
+        "answers with larger scores are likelier, and answers with equal scores are equally likely",
     )
     expect(
         not np.isclose(some[0] / some[1], np.exp(2)),
@@ -331,7 +335,9 @@ def _perfect(m: int, delta: float) -> float:
 def perfect(function: Function) -> None:
     """``perfect(m, delta)``: lower bound of epsilon by an attack that is right in all runs."""
     for m, delta in ((1000, 1e-5), (30, 0.0)):
-        hint = "without false positives in m runs, the limit of the rate is not 0; the limit is wrong in 2.5 % of cases"
+        hint = (
+            "no false positives in m runs: the upper limit of their rate is not 0; it may be too low in 2.5 % of cases"
+        )
         expect(np.isclose(function(m, delta), _perfect(m, delta), rtol=1e-3), hint)
 
 
@@ -355,7 +361,7 @@ def fewest_right(function: Function) -> None:
         )
         expect(
             stats.binom.sf(found - 2, m, p) >= 0.05,
-            f"fewer than {found} right guesses of {m} refute epsilon = {epsilon:g}",
+            f"already {found - 1} right guesses of {m} refute epsilon = {epsilon:g}",
         )
 
 
@@ -372,10 +378,12 @@ def clopper_pearson(function: Function) -> None:
         not np.isclose(max(tails), 0.05), "the interval may miss on either side: at 95 % confidence, 2.5 % on each side"
     )
     expect(
-        abs(tails[1] - 0.025) < 1e-6, "at 95 % confidence, 3 or fewer of 50 have probability 2.5 % at the upper limit"
+        abs(tails[1] - 0.025) < 1e-6,
+        "at 95 % confidence, the upper limit gives 3 or fewer successes in 50 trials probability 2.5 %",
     )
     expect(
-        abs(tails[0] - 0.025) < 1e-6, "at 95 % confidence, 3 or more of 50 have probability 2.5 % at the lower limit"
+        abs(tails[0] - 0.025) < 1e-6,
+        "at 95 % confidence, the lower limit gives 3 or more successes in 50 trials probability 2.5 %",
     )
     low, high = function(0, 50, 0.95)
     expect(low == 0.0, "without any success the lower limit is 0")

@@ -19,7 +19,10 @@ def inclusion(function: Function) -> None:
     once = function(10, 3, 1, False)
     expect(np.isclose(once, 0.3), "3 of 10 records without replacement include a given record with probability 3/10")
     twice = function(10, 3, 2, False)
-    expect(not np.isclose(twice, 0.6), "independent subsamples may overlap, so their probabilities do not add up")
+    expect(
+        not np.isclose(twice, 0.6),
+        "independent subsamples may overlap, so the probabilities of two of them do not add up",
+    )
     for sizes in ((10, 3, 2, False), (10, 3, 2, True), (60_000, 300, 5, True)):
         n, subsample, n_models, replace = sizes
         exact = accounting.bagging(n=n, subsample=subsample, n_models=n_models, replace=replace).advantage
@@ -41,7 +44,7 @@ def error_rates(function: Function) -> None:
     expect(np.isclose(least[0], 0.8), "without false positives a record is missed exactly when it was not drawn")
     expect(
         np.allclose(least, np.maximum(0, 0.8 - alpha)),
-        "some of the records that are called at random are true positives, too",
+        "the true-positive rate can rise by as much as the false-positive rate, until it is 1",
     )
 
 
@@ -162,7 +165,8 @@ def sensitivity(function: Function) -> None:
     """``sensitivity(n, batch_size, steps, learning_rate, lipschitz, smoothness)``: largest effect of one record."""
     expect(
         np.isclose(function(100, 10, 10, 0.5, 2.0, 0.5), 0.2),
-        "in one pass a record is in one batch; the mean gradient changes by twice the Lipschitz constant, divided by B",
+        "in one pass a record is in one batch, "
+        "whose mean gradient changes by at most twice the Lipschitz constant, divided by B",
     )
     expect(np.isclose(function(100, 10, 30, 0.5, 2.0, 0.5), 0.6), "every pass visits the record once more")
     expect(

@@ -1,4 +1,4 @@
-"""Draw the best tests that the guarantees of four mechanisms allow, with a slider for each parameter.
+"""Draw the trade-off curves that the guarantees of four mechanisms give, with a slider for each parameter.
 
 Vega-Lite draws the figure in the reader's browser and needs only the page. The browser computes the curves that have a
 closed form. The curves of DP-SGD and of votes are computed here, at the stops of their sliders.
@@ -53,7 +53,7 @@ class Slider:
     label : str
         Label that the reader sees; the value is shown next to the slider.
     low, high, step, start : float
-        Range, step and first place of the slider.
+        Range and step of the slider, and its place at the start.
     value : str
         Expression that turns the slider's place into the parameter's value.
     """

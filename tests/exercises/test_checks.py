@@ -184,7 +184,7 @@ WRONG = {
         (lambda e: np.ceil(np.exp(e)), "do not prove an epsilon of 1"),
         (lambda e: 10_000, "runs are enough"),
     ],
-    "attacks-9": [(lambda m, e: m // 2 + 1, "not rare enough"), (lambda m, e: m, "fewer than 100")],
+    "attacks-9": [(lambda m, e: m // 2 + 1, "not rare enough"), (lambda m, e: m, "already 99 right")],
     "dpbag-6": [
         (lambda counts, noise: float(counts[1] > counts[0]), "equal counts"),
         (of_one_noise, "not Laplace"),
@@ -209,7 +209,7 @@ WRONG = {
     "bagging-6": [
         (lambda pi, alpha: 1 - pi - alpha, "not negative"),
         (lambda pi, alpha: pi * (1 - alpha), "without false positives"),
-        (lambda pi, alpha: (1 - pi) * (1 - alpha), "called at random"),
+        (lambda pi, alpha: (1 - pi) * (1 - alpha), "can rise by as much"),
         (lambda pi, alpha: 1 - pi, "one rate for each"),
     ],
     "bagging-8": [
@@ -316,7 +316,7 @@ WRONG = {
     ],
     "composition-5": [
         (lambda p, q, times, epsilon: times * np.abs(p - np.exp(epsilon) * q).sum(), "positive part"),
-        (lambda p, q, times, epsilon: times * delta_of(p, q, np.exp(epsilon)), "need not add"),
+        (lambda p, q, times, epsilon: times * delta_of(p, q, np.exp(epsilon)), "need not be the sum"),
         (lambda p, q, times, epsilon: 1 - (1 - delta_of(p, q, np.exp(epsilon))) ** times, "multiply"),
         (lambda p, q, times, epsilon: delta_of(*product(p, q, times), np.exp(times * epsilon)), "not for each"),
         (lambda p, q, times, epsilon: delta_of(*product(p[q > 0], q[q > 0], times), np.exp(epsilon)), "impossible"),
