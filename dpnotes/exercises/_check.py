@@ -15,7 +15,7 @@ _CHECKS: dict[str, Callable[[Function], None]] = {}
 
 
 class Wrong(AssertionError):
-    """Error for a solution that fails the check of its exercise; the message is a hint."""
+    """Error that :func:`check` raises for a wrong answer; the message is a hint."""
 
 
 def exercise(name: str) -> Callable[[Callable[[Function], None]], Callable[[Function], None]]:
@@ -58,7 +58,9 @@ def _expect_numbers(right: Sequence[float], wrong: Mapping[str, Sequence[float]]
         expect(not (np.isclose(found, values, rtol=1e-2, atol=0) | np.isnan(values)).all(), hint)
     for place, (own, value) in enumerate(zip(found, right, strict=True), start=1):
         size = "small" if own < value else "large"
-        expect(np.isclose(own, value, rtol=1e-2, atol=0), f"number {place} is too {size}; up to 1 % off would pass")
+        expect(
+            np.isclose(own, value, rtol=1e-2, atol=0), f"number {place} is too {size}; an error of up to 1 % would pass"
+        )
 
 
 def _returning(function: Function) -> Function:
@@ -66,7 +68,7 @@ def _returning(function: Function) -> Function:
 
     def called(*arguments: Any) -> Any:
         found = function(*arguments)
-        expect(found is not None, "it returned None: the function must end with `return` and its result")
+        expect(found is not None, "the function returned None: it must end with `return` and its result")
         return found
 
     return called
@@ -89,10 +91,10 @@ def check(name: str, answer: Any) -> None:
     Parameters
     ----------
     name : str
-        Name of the check that the exercise states, for example ``"dp-sgd-6"``.
+        Name that the exercise states, for example ``"dp-sgd-6"``.
     answer : callable, or one or several numbers
-        Your answer: a function with the arguments and the result that the exercise states, or the numbers that the
-        exercise asks for, in the same order. Each number may be off by up to 1 %.
+        Your answer. It is a function with the arguments and the result that the exercise states, or the numbers that
+        the exercise asks for, in the order of the exercise. Each number may be off by up to 1 %.
 
     Raises
     ------
@@ -115,7 +117,7 @@ def check(name: str, answer: Any) -> None:
     if name not in _CHECKS:
         plain = str(name).lower().replace("_", "-")
         close = ", ".join(sorted(get_close_matches(plain, _CHECKS, n=5))) or "none (names() lists all)"
-        raise ValueError(f"no check is named {name!r}, and not every exercise has one; similar names: {close}")
+        raise ValueError(f"no check is named {name!r}, and some exercises have no check; similar names: {close}")
     checked = _CHECKS[name]
     if not (callable(answer) or isinstance(checked, partial)):
         asked = str(checked.__doc__).split("``")[1]

@@ -19,11 +19,17 @@ def inclusion(function: Function) -> None:
     once = function(10, 3, 1, False)
     expect(np.isclose(once, 0.3), "3 of 10 records without replacement include a given record with probability 3/10")
     twice = function(10, 3, 2, False)
-    expect(not np.isclose(twice, 0.6), "independent subsamples may overlap: probabilities do not add up")
+    expect(
+        not np.isclose(twice, 0.6),
+        "independent subsamples may overlap, so the probabilities of two of them do not add up",
+    )
     for sizes in ((10, 3, 2, False), (10, 3, 2, True), (60_000, 300, 5, True)):
         n, subsample, n_models, replace = sizes
         exact = accounting.bagging(n=n, subsample=subsample, n_models=n_models, replace=replace).advantage
-        expect(np.isclose(function(*sizes), exact), f"one minus the probability of no hit, at replace={replace}")
+        expect(
+            np.isclose(function(*sizes), exact),
+            f"return 1 minus the probability that no subsample contains the record; wrong at replace={replace}",
+        )
     tiny = function(10**17, 1, 1, True)
     expect(np.isclose(tiny, 1e-17, atol=0), "1 - (1 - x) loses all digits of a small x; np.log1p and np.expm1 do not")
 
@@ -36,17 +42,23 @@ def error_rates(function: Function) -> None:
     expect(least.shape == alpha.shape, "the result has one rate for each false-positive rate")
     expect(np.all(least >= 0), "a rate is not negative")
     expect(np.isclose(least[0], 0.8), "without false positives a record is missed exactly when it was not drawn")
-    expect(np.allclose(least, np.maximum(0, 0.8 - alpha)), "records called at random are true positives, too")
+    expect(
+        np.allclose(least, np.maximum(0, 0.8 - alpha)),
+        "the true-positive rate can rise by as much as the false-positive rate, until it is 1",
+    )
 
 
 @exercise("bagging-8")
 def fewest(function: Function) -> None:
     """``fewest(n, subsample, lead)``: fewest added records with which a label with this lead can lose the vote."""
-    expect(function(10**9, 10, 5e-9) == 1, "a part of a record counts as a record: round up")
+    expect(function(10**9, 10, 5e-9) == 1, "a part of a record counts as a whole record: round up")
     wide = function(1000, 50, 0.999)
-    expect(wide < 100, "a model that drew an added record no longer votes for the first label, but for the other")
+    expect(wide < 100, "a model that drew an added record no longer votes for the first label, but for the second")
     expect(wide <= 14, "a model is lost once, however many of the added records it drew")
-    expect(function(1000, 50, 0.5) == 9, "models that drew no added record vote as before, for the second label, too")
+    expect(
+        function(1000, 50, 0.5) == 9,
+        "models that drew no added record vote as before, some of them for the second label",
+    )
     expect(
         function(100, 1, 0.499) == 50, "with added records the data set is larger, so each record is drawn more rarely"
     )
@@ -58,12 +70,12 @@ def fewest(function: Function) -> None:
 @exercise("private-prediction-6")
 def level(function: Function) -> None:
     """``level(n_models, beta)``: exact pure epsilon of one answer of a soft vote between two classes."""
-    expect(math.isclose(function(1, 0.7), 0.7), "a single model does not move other votes: the level is beta")
+    expect(math.isclose(function(1, 0.7), 0.7), "for a single model, the exact epsilon is beta")
     found = function(4, 0.7)
     expect(not math.isclose(found, 0.7), "the normaliser changes with the vote, too")
     expect(not math.isclose(found, 1.4), "2 beta is the limit for many models; four models stay below it")
     worst = 0.7 + math.log((math.exp(2.8) + 1) / (math.exp(2.1) + math.exp(0.7)))
-    expect(math.isclose(found, worst), "the largest log-ratio over all votes, both classes and both directions")
+    expect(math.isclose(found, worst), "return the largest log-ratio over all votes, both classes and both directions")
     expect(math.isclose(function(5000, 0.7), 1.4), "with many models exp(beta n) overflows; np.logaddexp does not")
 
 
@@ -72,10 +84,16 @@ def sigma(function: Function) -> None:
     """``sigma(epsilon, delta, answers, sensitivity)``: noise on each of ``answers`` logit vectors."""
     least = accounting.gaussian_sigma(1.0, 1e-5)
     one = function(1.0, 1e-5, 1, 1.0)
-    expect(not math.isclose(one, math.sqrt(2 * math.log(1.25e5))), "sqrt(2 log(1.25 / delta)) / epsilon is not least")
+    expect(
+        not math.isclose(one, math.sqrt(2 * math.log(1.25e5))),
+        "sqrt(2 log(1.25 / delta)) / epsilon is not the least noise",
+    )
     expect(math.isclose(one, least, rel_tol=1e-6), "one answer needs the noise of the exact condition")
     many = function(1.0, 1e-5, 100, 1.0)
-    expect(not math.isclose(many, 100 * least, rel_tol=1e-6), "many normal releases are one with a smaller shift")
+    expect(
+        not math.isclose(many, 100 * least, rel_tol=1e-6),
+        "the shift of many normal releases together is smaller than the sum of their shifts",
+    )
     expect(math.isclose(many, 10 * least, rel_tol=1e-6), "all answers together must be private")
     expect(math.isclose(function(1.0, 1e-5, 1, 0.2), least / 5, rel_tol=1e-6), "a smaller shift needs less noise")
     strict = accounting.gaussian_sigma(0.01, 1e-9)
@@ -113,9 +131,15 @@ def wins(function: Function) -> None:
     )
     expect(one > 0.5, "the class with more votes is likelier")
     single, inverse = 1 - math.exp(-1.2) / 2, 1 - (2 + 1.5 / 0.8) / 4 * math.exp(-1.5 / 0.8)
-    expect(not math.isclose(one, single), "both counts have noise: the difference of the two is not Laplace")
+    expect(
+        not math.isclose(one, single),
+        "both counts have noise: the difference of two Laplace variables is not Laplace noise",
+    )
     expect(not math.isclose(one, inverse), "inverse_scale is the inverse of the Laplace distribution's scale")
-    expect(math.isclose(one, 1 - (2 + 1.2) / 4 * math.exp(-1.2)), "the mechanism has a different probability")
+    expect(
+        math.isclose(one, 1 - (2 + 1.2) / 4 * math.exp(-1.2)),
+        "the noisy vote answers class 1 with a different probability",
+    )
     expect(math.isclose(function((102.0, 103.5), 0.8), one), "only the difference of the counts matters")
 
 
@@ -123,10 +147,11 @@ def wins(function: Function) -> None:
 def answers(function: Function) -> None:
     """``answers(epsilon, delta, inverse_scale)``: largest number of answers within the budget."""
     found = function(1.0, 1e-3, 2 / 50)
-    expect(found != 11, "the last answer takes the budget over epsilon, as in the paper's loop")
+    expect(found != 11, "the last of these answers takes the total over epsilon, as in the paper's loop")
     expect(found == 10, f"10 answers fit at epsilon = 1, delta = 0.001 and inverse scale 2/50, got {found}")
     expect(
-        function(1.0, 1e-5, 2 / 50) == 6, "a smaller delta leaves room for fewer answers: is it the natural logarithm?"
+        function(1.0, 1e-5, 2 / 50) == 6,
+        "a smaller delta leaves room for fewer answers: do you use the natural logarithm?",
     )
     expect(function(5.0, 1e-5, 2 / 250) == 3512, "with little noise for each answer another order is best")
     expect(function(0.1, 1e-5, 0.1) == 0, "if one answer is already too many, the number is 0")
@@ -140,12 +165,22 @@ def sensitivity(function: Function) -> None:
     """``sensitivity(n, batch_size, steps, learning_rate, lipschitz, smoothness)``: largest effect of one record."""
     expect(
         np.isclose(function(100, 10, 10, 0.5, 2.0, 0.5), 0.2),
-        "in one pass a record is in one batch: its two gradients differ by twice the Lipschitz constant, over B",
+        "in one pass a record is in one batch, "
+        "whose mean gradient changes by at most twice the Lipschitz constant, divided by B",
     )
     expect(np.isclose(function(100, 10, 30, 0.5, 2.0, 0.5), 0.6), "every pass visits the record once more")
-    expect(np.isclose(function(100, 10, 11, 0.5, 2.0, 0.5), 0.4), "a pass that is begun may have visited the record")
-    expect(np.isclose(function(7, 2, 7, 1.0, 1.0, 0.5), 3.0), "the records left over in a pass form no batch")
-    expect(function(100, 10, 10, 4.0, 1.0, 0.5) < math.inf, "the largest rate for which it is proved is 2 / smoothness")
+    expect(
+        np.isclose(function(100, 10, 11, 0.5, 2.0, 0.5), 0.4),
+        "a pass that is begun but not finished may have visited the record",
+    )
+    expect(
+        np.isclose(function(7, 2, 7, 1.0, 1.0, 0.5), 3.0),
+        "the records left over at the end of a pass do not form a batch",
+    )
+    expect(
+        function(100, 10, 10, 4.0, 1.0, 0.5) < math.inf,
+        "the largest rate for which the bound is proved is 2 / smoothness",
+    )
     expect(function(100, 10, 10, 4.1, 1.0, 0.5) == math.inf, "beyond a rate of 2 / smoothness there is no bound")
 
 
@@ -167,19 +202,19 @@ def last_iterate_delta(function: Function) -> None:
     full = 2 * stats.norm.cdf(0.5) - 1
     expect(
         np.isclose(function(0.0, 2.0, 1.0, 4), full, rtol=1e-4),
-        "with q = 1 it is T against noise of variance sigma^2 T: steps add up, and so do variances",
+        "with q = 1, compare a shift of T with noise of variance sigma^2 T: shifts add up, and so do variances",
     )
     once = 0.3 * (2 * stats.norm.cdf(0.25) - 1)
-    expect(np.isclose(function(0.0, 2.0, 0.3, 1), once, rtol=1e-4), "a record is in a step with probability q")
+    expect(np.isclose(function(0.0, 2.0, 0.3, 1), once, rtol=1e-4), "each step uses the record with probability q")
     points = np.linspace(-30, 40, 20_001)
     p = stats.norm.pdf(points[:, None], np.arange(6), 5**0.5) @ stats.binom.pmf(np.arange(6), 5, 0.6)
     q = stats.norm.pdf(points, 0, 5**0.5)
     for_epsilon = [np.trapezoid(np.maximum(a - np.exp(0.4) * b, 0), points) for a, b in ((p, q), (q, p))]
     found = function(0.4, 1.0, 0.6, 5)
-    expect(not np.isclose(found, min(for_epsilon), rtol=1e-3), "delta belongs to the worse of the two directions")
+    expect(not np.isclose(found, min(for_epsilon), rtol=1e-3), "return the delta of the worse of the two directions")
     expect(
         np.isclose(found, max(for_epsilon), rtol=1e-3),
-        "the number of visits is binomial, and an epsilon multiplies the other density by its exponential",
+        "the number of visits is binomial, and the other density is multiplied by the exponential of epsilon",
     )
 
 
@@ -192,10 +227,15 @@ def choice(function: Function) -> None:
     some = np.asarray(function(np.array([5, 3, 3]), 1.0))
     expect(some.shape == (3,), "the result has one probability for each entry")
     expect(np.isclose(some.sum(), 1), "probabilities add up to 1")
-    expect(some[0] > some[1] and np.isclose(some[1], some[2]), "more votes are likelier, equal votes are equal")
+    expect(
+        some[0] > some[1] and np.isclose(some[1], some[2]),
+        "entries with more votes are likelier, and entries with equal votes are equally likely",
+    )
     moved = np.asarray(function(np.array([4, 4, 3]), 1.0))
     ratios = np.abs(np.log(some / moved))
-    expect(ratios.max() <= 1 + 1e-9, "a block that changes its vote moves two counts, so this is not private yet")
+    expect(
+        ratios.max() <= 1 + 1e-9, "a block that changes its vote moves two counts, so this choice is not private yet"
+    )
     expect(np.isclose(some[0] / some[1], np.e), "each of the two counts that move has half of epsilon, not less")
     large = np.asarray(function(np.array([10_005, 10_003, 10_003]), 1.0))
     expect(np.allclose(large, some), "the same number added to all votes changes no probability, even if it is large")

@@ -1,7 +1,7 @@
-"""A figure that moves: sliders over the parameters of four mechanisms, the best test that each guarantee allows.
+"""Draw the trade-off curves that the guarantees of four mechanisms give, with a slider for each parameter.
 
-Drawn in the reader's browser by Vega-Lite, from the page alone. Curves with a closed form are computed there; those of
-DP-SGD and of votes are computed here, at the stops of their sliders.
+Vega-Lite draws the figure in the reader's browser and needs only the page. The browser computes the curves that have a
+closed form. The curves of DP-SGD and of votes are computed here, at the stops of their sliders.
 """
 
 from __future__ import annotations
@@ -44,17 +44,18 @@ document.getElementById(id).view = view;
 
 @dataclass(frozen=True)
 class Slider:
-    """One slider.
+    """A slider for one parameter of a mechanism.
 
     Parameters
     ----------
     name : str
-        Of the parameter, in expressions.
+        Name of the parameter in expressions.
     label : str
-        What the reader sees; the value shown beside it is ``text``.
+        Label that the reader sees; the value is shown next to the slider.
     low, high, step, start : float
+        Range and step of the slider, and its place at the start.
     value : str
-        Expression of the parameter's value from the slider's place.
+        Expression that turns the slider's place into the parameter's value.
     """
 
     name: str
@@ -67,7 +68,7 @@ class Slider:
 
     @property
     def stops(self) -> list[float]:
-        """Places of the slider."""
+        """All places of the slider, from low to high."""
         return [self.low + self.step * place for place in range(round((self.high - self.low) / self.step) + 1)]
 
 
@@ -75,7 +76,7 @@ class Slider:
 ROUND = "[10, 12, 15, 20, 25, 30, 40, 50, 60, 80][round({0} % 10)] * pow(10, floor({0} / 10) - 1)"
 SLIDERS = (
     Slider("n", "records n", 20, 60, 1, 48, ROUND),
-    Slider("k", "bagging: k of them for each model", 10, 50, 1, 37, ROUND),
+    Slider("k", "bagging: records k for each model", 10, 50, 1, 37, ROUND),
     Slider("N", "bagging: models N", 1, 100, 1, 1),
     Slider("noise", "Gaussian noise: sigma / sensitivity", 0.5, 20, 0.1, 5.0),
     Slider("times", "Gaussian noise: answers", 1, 100, 1, 1),
@@ -87,17 +88,18 @@ SLIDERS = (
 )
 COMPUTED = {"DP-SGD": ("sigma", "q", "T"), "votes": ("beta", "B")}  # curves that are computed here, by these sliders
 NAMES = ("bagging", "Gaussian noise", *COMPUTED)
-COLUMNS = ("advantage", "true positives at 0.1 % false ones", "epsilon at delta = 1e-5")
+COLUMNS = ("advantage", "true-positive rate at 0.1 % false positives", "epsilon at delta = 1e-5")
 
 
 def curves() -> list[dict[str, Any]]:
-    """Curves that have no closed form, at all stops of their sliders.
+    """Compute the curves that have no closed form, at all stops of their sliders.
 
     Returns
     -------
     list of dict
-        method, stop (places of its sliders, counted from 0, joined by commas), tpr (at :data:`RATES`, five digits),
-        facts (advantage, true-positive rate at 0.1 % false positives, epsilon at :data:`DELTA`).
+        One entry for each curve: its method, its stop (the places of its sliders, counted from 0 and joined by
+        commas), its tpr (true-positive rates at :data:`RATES`, to five digits), and its facts (advantage, true-positive
+        rate at 0.1 % false positives, epsilon at :data:`DELTA`).
     """
     found = []
     for method, names in COMPUTED.items():
@@ -113,7 +115,7 @@ def curves() -> list[dict[str, Any]]:
 
 
 def value_of(name: str, place: float) -> float:
-    """A parameter's value at a place of its slider.
+    """Return the value of a parameter at a place of its slider.
 
     Examples
     --------
@@ -124,7 +126,7 @@ def value_of(name: str, place: float) -> float:
 
 
 def profile(method: str, values: dict[str, float]) -> PrivacyProfile:
-    """Guarantee of a method at the values of its sliders; for bagging, k at most n."""
+    """Return the guarantee of a method at the values of its sliders; a k above n counts as n."""
     if method == "bagging":
         n = int(values["n"])
         return accounting.bagging(n=n, subsample=min(int(values["k"]), n), n_models=int(values["N"]))
@@ -136,7 +138,7 @@ def profile(method: str, values: dict[str, float]) -> PrivacyProfile:
 
 
 def specification() -> dict[str, Any]:
-    """The figure in Vega-Lite's terms, made and checked by Altair."""
+    """Build the specification of the figure for Vega-Lite; Altair checks it."""
     alt: Any = import_module("altair")  # its own types are hundreds of thousands of characters
     params = [
         alt.param(
@@ -206,19 +208,20 @@ def specification() -> dict[str, Any]:
 
 
 def page() -> str:
-    """The explorer as a piece of a page: HTML with all scripts in it."""
+    """Return the explorer as HTML that contains all its scripts."""
     return embed(specification(), ID, "Trade-off explorer", NAMES, COLUMNS)
 
 
 def embed(specification: Any, name: str, label: str, rows: Sequence[str] = (), columns: Sequence[str] = ()) -> str:
-    """A figure with sliders as a piece of a page, under it a table of numbers that follow the sliders.
+    """Return HTML with a figure, its sliders, and a table of numbers that follow the sliders.
 
     Parameters
     ----------
     specification : dict
-        In Vega-Lite's terms. Its parameter ``shown`` lists the values beside the sliders, ``facts`` the table's rows.
+        Specification of the figure for Vega-Lite. Its parameter ``shown`` lists the values next to the sliders, and
+        ``facts`` lists the rows of the table.
     name, label : str
-        Of the figure: its place in the page, and what is read aloud.
+        Identifier of the figure in the page, and its label for screen readers.
     rows, columns : sequence of str
         Headings of the table.
     """

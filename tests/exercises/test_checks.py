@@ -180,8 +180,11 @@ WRONG = {
         (lambda beta, k: 1.0, "compose"),
     ],
     "attacks-2": [(lambda m, delta: np.inf, "not 0"), (perfectly, "2.5 %")],
-    "attacks-3": [(lambda e: np.ceil(np.exp(e)), "do not prove 1"), (lambda e: 10_000, "runs are enough")],
-    "attacks-9": [(lambda m, e: m // 2 + 1, "not rare enough"), (lambda m, e: m, "fewer than 100")],
+    "attacks-3": [
+        (lambda e: np.ceil(np.exp(e)), "do not prove an epsilon of 1"),
+        (lambda e: 10_000, "runs are enough"),
+    ],
+    "attacks-9": [(lambda m, e: m // 2 + 1, "not rare enough"), (lambda m, e: m, "already 99 right")],
     "dpbag-6": [
         (lambda counts, noise: float(counts[1] > counts[0]), "equal counts"),
         (of_one_noise, "not Laplace"),
@@ -206,7 +209,7 @@ WRONG = {
     "bagging-6": [
         (lambda pi, alpha: 1 - pi - alpha, "not negative"),
         (lambda pi, alpha: pi * (1 - alpha), "without false positives"),
-        (lambda pi, alpha: (1 - pi) * (1 - alpha), "called at random"),
+        (lambda pi, alpha: (1 - pi) * (1 - alpha), "can rise by as much"),
         (lambda pi, alpha: 1 - pi, "one rate for each"),
     ],
     "bagging-8": [
@@ -221,7 +224,7 @@ WRONG = {
         (lambda *args: farthest(*args, passes=lambda n, b, t: 1), "once more"),
         (lambda *args: farthest(*args, passes=lambda n, b, t: t * b / n), "begun"),
         (lambda *args: farthest(*args, passes=lambda n, b, t: np.ceil(t * b / n)), "left over"),
-        (lambda *args: farthest(*args[:3], 0.999 * args[3], *args[4:]), "over B|largest rate"),
+        (lambda *args: farthest(*args[:3], 0.999 * args[3], *args[4:]), "divided by B|largest rate"),
         (lambda *args: farthest(*args[:5], 2 / 9), "no bound"),
         (lambda *args: farthest(*args) if args[3] < 2 / args[5] else np.inf, "largest rate"),
     ],
@@ -245,9 +248,9 @@ WRONG = {
         (lambda n, beta: vote_level(n, beta, weigh=lambda a, b: np.log(np.exp(a) + np.exp(b))), "overflows"),
     ],
     "private-prediction-7": [
-        (lambda e, d, B, shift: (2 * np.log(1.25 / d)) ** 0.5 / e * B**0.5 * shift, "not least"),
+        (lambda e, d, B, shift: (2 * np.log(1.25 / d)) ** 0.5 / e * B**0.5 * shift, "not the least"),
         (lambda e, d, B, shift: least_sigma(e / 2, d) * B**0.5 * shift, "exact condition"),
-        (lambda e, d, B, shift: least_sigma(e, d) * B * shift, "a smaller shift"),
+        (lambda e, d, B, shift: least_sigma(e, d) * B * shift, "smaller than the sum"),
         (lambda e, d, B, shift: least_sigma(e, d) * shift, "together"),
         (lambda e, d, B, shift: least_sigma(e, d) * B**0.5, "smaller shift"),
         (lambda e, d, B, shift: min(100, least_sigma(e, d)) * B**0.5 * shift, "small epsilons"),
@@ -262,7 +265,10 @@ WRONG = {
         (bare_token, "even if it is large"),
     ],
     "votes-6": [
-        (lambda scores, epsilon, sensitivity: softmax(scores, 2 * epsilon, sensitivity), "the sum of the weights does"),
+        (
+            lambda scores, epsilon, sensitivity: softmax(scores, 2 * epsilon, sensitivity),
+            "the sum of the weights changes",
+        ),
         (lambda scores, epsilon, sensitivity: softmax(scores, epsilon / 2, sensitivity), "grow exponentially"),
         (lambda scores, epsilon, sensitivity: softmax(scores, epsilon, 1.0), "flatter"),
         (lambda scores, epsilon, sensitivity: np.exp(epsilon * scores / 2), "add up to 1"),
@@ -274,10 +280,13 @@ WRONG = {
         (lambda v, low, high, e, noise: v.mean() + (high - low) / len(v) / e * noise, "moved to them"),
         (lambda v, low, high, e, noise: noisy_mean(v, low, high, np.ptp(v) / len(v) / e * noise), "public facts"),
         (lambda v, low, high, e, noise: noisy_mean(v, low, high, (high - low) / e * noise), "part of the range"),
-        (lambda v, low, high, e, noise: noisy_mean(v, low, high, 1 / len(v) / e * noise), "width of the bounds over"),
+        (
+            lambda v, low, high, e, noise: noisy_mean(v, low, high, 1 / len(v) / e * noise),
+            "width of the bounds divided",
+        ),
         (lambda v, low, high, e, noise: noisy_mean(v, low, high, (high - low) / len(v) * e * noise), "/ epsilon"),
         (lambda v, low, high, e, noise: noisy_mean(v, low, high, high / len(v) / e * noise), "with the width"),
-        (lambda v, low, high, e, noise: noisy_mean(v, low, high, 0.0), "noise is added"),
+        (lambda v, low, high, e, noise: noisy_mean(v, low, high, 0.0), "must contain the noise"),
         (lambda v, low, high, e, noise: v.sum() + noise, "averaged"),
     ],
     "attacks-6": [
@@ -307,7 +316,7 @@ WRONG = {
     ],
     "composition-5": [
         (lambda p, q, times, epsilon: times * np.abs(p - np.exp(epsilon) * q).sum(), "positive part"),
-        (lambda p, q, times, epsilon: times * delta_of(p, q, np.exp(epsilon)), "need not add"),
+        (lambda p, q, times, epsilon: times * delta_of(p, q, np.exp(epsilon)), "need not be the sum"),
         (lambda p, q, times, epsilon: 1 - (1 - delta_of(p, q, np.exp(epsilon))) ** times, "multiply"),
         (lambda p, q, times, epsilon: delta_of(*product(p, q, times), np.exp(times * epsilon)), "not for each"),
         (lambda p, q, times, epsilon: delta_of(*product(p[q > 0], q[q > 0], times), np.exp(epsilon)), "impossible"),
@@ -355,8 +364,8 @@ WRONG = {
     "guarantee-9": [
         (lambda answer, n: answer(np.arange(n) < 1), "fewer than a hundred"),
         (lambda answer, n: answer([0]), "n booleans"),
-        (lambda answer, n: True, "malignant: False"),
-        (lambda answer, n: answer(np.ones(n, dtype=bool)) < answer(np.arange(n) > 0), "malignant: True"),
+        (lambda answer, n: True, "is benign"),
+        (lambda answer, n: answer(np.ones(n, dtype=bool)) < answer(np.arange(n) > 0), "is malignant"),
     ],
     "mechanisms-1": [((0.242, 0.29), "comes first"), ((0.29, 0.23), "number 2 is too small")],
     "mechanisms-2": [((4, 0.1175), "over the scale"), ((0.25, 0.1244), "stays below"), ((0.25, 0.25), "too large")],
