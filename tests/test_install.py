@@ -20,8 +20,8 @@ WHEEL = f"dpnotes-{dpnotes.__version__}-py3-none-any.whl"
 NOTEBOOK = (  # what every notebook that runs on its own says; ROWS follows where it reads published rows
     "This notebook needs Python 3.11 or newer and the package. In a clone of the repository, `make setup` installs the "
     "package into `.venv`. To install it into an environment of your own, run "
-    '`pip install ".[book]"` in the clone. Without a clone, you need only the wheel. This is one file, and '
-    "`make wheel` builds it in a clone. Put the wheel next to this notebook and run "
+    '`pip install ".[book]"` in the clone. On a machine without a clone, install the package from its wheel, a single '
+    "file that `make wheel` builds in a clone elsewhere. Put the wheel next to this notebook and run "
     f'`pip install "{WHEEL}[book]"`. No other file of the book is needed.'
 )
 ROWS = " The published rows come with the package."
