@@ -162,7 +162,7 @@ def who_pays(table: pd.DataFrame, *, epsilon: float) -> Figure:
     axes.hlines(places, first, third, color=color, linewidth=9, alpha=0.8, label="half of the records")
     axes.plot(middle, places, "|", color="white", markersize=8, markeredgewidth=2)
     axes.set_yticks(places, [f"n = {row.n_teachers:.0f}, k = {row.k:.0f}" for row in shown.itertuples()])
-    axes.set(xlabel="epsilon of a record / largest epsilon of any", xlim=(None, 1.005))
+    axes.set(xlabel="epsilon of a record / largest epsilon", xlim=(None, 1.005))
     axes.invert_yaxis()
     figure.legend(loc="outside upper center", ncols=3)
     return figure

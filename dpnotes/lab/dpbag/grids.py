@@ -36,10 +36,10 @@ SETTINGS = {
     "liblinear": Setting(
         "teachers and students by liblinear, the default of 2019", "logistic", {"solver": "liblinear"}
     ),
-    "rate": Setting("students of rate 0.3", "boosting", {"learning_rate": 0.3}),
-    "rate_depth": Setting("students of rate 0.3 and depth 6", "boosting", {"learning_rate": 0.3, "max_depth": 6}),
-    "trees": Setting("students of 300 trees", "boosting", {"n_estimators": 300}),
-    "leaves": Setting("students of trees with 31 leaves", "boosting", {"early_stopping": False}),
+    "rate": Setting("students with rate 0.3", "boosting", {"learning_rate": 0.3}),
+    "rate_depth": Setting("students with rate 0.3 and depth 6", "boosting", {"learning_rate": 0.3, "max_depth": 6}),
+    "trees": Setting("students with 300 trees", "boosting", {"n_estimators": 300}),
+    "leaves": Setting("students with trees of 31 leaves", "boosting", {"early_stopping": False}),
 }
 NOTHING: dict[str, Any] = {"accountant": "none", "epsilon": None, "delta": None, "n_teachers": 1, "n_partitions": 1}
 

@@ -399,8 +399,9 @@ def _cells_table(metric: str) -> Table:
 
 CELLS = {metric: _cells_table(metric) for metric in METRICS}  # of cells(rows, metric); the chapter gives the caption
 TRIED = Table(
-    "Other settings of the learners, on subsample-and-aggregate and on one model of all records (NPB), at delta = "
-    "1e-3: published performances that agree, and mean differences in points, at epsilon = 5 and of NPB.",
+    "Other settings of the learners at delta = 1e-3, for subsample-and-aggregate and for one model on all records "
+    "(NPB). The column 'agree' counts the published performances that agree with ours. The other columns are mean "
+    "differences from the published values in points: for students at epsilon = 5, and for NPB.",
     Column("setting", labels={"": "as in the tables"} | {name: setting.says for name, setting in SETTINGS.items()}),
     "teachers",
     Column("agree", text=lambda row: f"{row.agree} of {row.cells}"),
@@ -419,33 +420,37 @@ def _answers(source: str) -> Column:
 
 
 ORDER = Table(
-    "Cells in which an ordering statement of the paper holds, is reversed, ties or stays undecided: by its own numbers "
-    "(with our standard deviations, since it prints none), and by ours at delta = 1e-3.",
+    "Number of cells in which an ordering statement of the paper holds, is reversed, is a tie or is undecided. The "
+    "column 'published' uses the paper's numbers, with our standard deviations because the paper prints none. The "
+    "column 'ours' uses our numbers at delta = 1e-3.",
     Column("ordering", "statement", labels={ordering: statement for ordering, (statement, _) in ORDERINGS.items()}),
     *map(_answers, SOURCES),
 )
 BEST = Table(
-    "Settings of DPBag that may have the largest accuracy at each epsilon: those that no other is shown to exceed.",
+    "Settings of DPBag that may have the largest accuracy at each epsilon, because no other setting is shown to exceed "
+    "them: the values of n and k that occur in these settings, and the number of these settings.",
     Column("epsilon", format="{:g}"),
     *(Column(f"{source}_{name}", f"{source}, {name}") for name in "nk" for source in SOURCES),
     *(Column(source, f"{source}, settings") for source in SOURCES),
 )
 IMPLIED = Table(
-    "Mean of m^2 that the counts imply, for the record that pays most, at each epsilon: SAA count / DPBag count.",
+    "Mean of m^2 that the counts imply for the record with the largest epsilon (SAA count / DPBag count). The heading "
+    "of a column gives the source of the counts and the budget epsilon.",
     Column("n_teachers", "n"),
     "k",
     *(Column(f"{source}_{e:g}", f"{source}, {e:g}", "{:.2f}") for source in SOURCES for e in EPSILONS),
 )
 COUNTS = Table(
-    "Labels of subsample-and-aggregate: published (stated delta: 1e-5); by tight accounting, derived below, and its "
-    "gain over the most that the paper's bound allows within the budget; by the paper's loop.",
+    "Number of labels of subsample-and-aggregate. 'Published' is the printed number, for a stated delta of 1e-5. "
+    "'Tight' is the number by the tight accounting that is derived below, and 'gain' divides it by the largest number "
+    "that the paper's bound allows within the budget. 'Loop' is the number by the paper's loop at the given delta.",
     columns("{:g}", n_teachers="n", epsilon="", published="", tight="tight 1e-5"),
     Column("gain", format="{:.1f}"),
     columns("{:.0f}", loop_reproduced="loop 1e-3", loop_stated="loop 1e-5"),
 )
 OWN = Table(
-    "Your records, tight accounting at delta = 1e-5: labels that the budget pays for, and the student on the test "
-    "third. Without epsilon: one model on all private records, with no guarantee.",
+    "Your records, by tight accounting at delta = 1e-5: number of labels that the budget allows, and performance of "
+    "the student on the test third. The row without epsilon is one model on all private records, without a guarantee.",
     Column("epsilon", format="{:g}"),
     columns("{:.0f}", n_teachers="n", n_partitions="k", labels=""),
     mean_and_std("accuracy"),
@@ -453,16 +458,17 @@ OWN = Table(
     "seeds",
 )
 COSTS = Table(
-    "Seconds of one core for each setting of a run, and the most memory that the process holds, in GiB. n = 1: one "
-    "model on all private records.",
+    "Seconds of one core for each setting of a run, and the largest memory of the process in GiB. The rows with n = 1 "
+    "are one model on all private records.",
     "teachers",
     Column("n_teachers", "n"),
     *(Column(f"seconds_{k}", f"k = {k}", "{:.1f}") for k in sorted({k for own in SIZES.values() for k in own["k"]})),
     Column("memory", "GiB", "{:.2f}"),
 )
 COMPARED = Table(
-    "Variants at equal (epsilon, 1e-5): labels, the fraction of them that is correct, and the student (mean and "
-    "standard deviation over runs). Personalised DPBag has no guarantee and is there for comparison.",
+    "Variants at equal epsilon and delta = 1e-5: number of labels, fraction of correct labels, and accuracy and AUROC "
+    "of the student (mean and standard deviation over runs). Personalised DPBag has no guarantee and is shown only for "
+    "comparison.",
     Column("method", "variant", text=variant_name),
     Column("guarantee", labels={"per-instance": "none"}),
     (_text("n_teachers", "n", "{:.0f}"), _text("k", "", "{:.0f}"), _text("epsilon", "", "{:g}")),
@@ -471,10 +477,11 @@ COMPARED = Table(
     mean_and_std("auroc", "AUROC", std="auroc_std", formats=("{:.3f}", "{:.3f}")),
 )
 EFFECT = Table(
-    "Tight accounting at delta = 1e-5: fraction of correct labels with one partition, and what the most partitions add "
-    "to it and to the student's AUROC, with standard errors over runs, in percentage points.",
+    "Effect of many partitions under tight accounting at delta = 1e-5. 'Correct' is the fraction of correct labels "
+    "with one partition. The other columns give the changes of this fraction and of the student's AUROC with the "
+    "largest number of partitions, and the standard errors of the changes over runs, in percentage points.",
     (Column("n_teachers", "n"), Column("epsilon", format="{:g}"), Column("labels", format="{:.0f}")),
     Column("correct_fraction", "correct", "{:.1%}"),
-    (Column("label_gain", "many more", "{:+.2f}"), Column("label_gain_se", "error", "{:.2f}")),
-    (Column("auroc_gain", "AUROC, many more", "{:+.2f}"), Column("auroc_gain_se", "AUROC, error", "{:.2f}")),
+    (Column("label_gain", "change", "{:+.2f}"), Column("label_gain_se", "error", "{:.2f}")),
+    (Column("auroc_gain", "AUROC, change", "{:+.2f}"), Column("auroc_gain_se", "AUROC, error", "{:.2f}")),
 )

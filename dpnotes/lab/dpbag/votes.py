@@ -231,8 +231,8 @@ def counterexample() -> pd.DataFrame:
 
 
 COUNTEREXAMPLE = Table(
-    "Algorithm 1 on neighbouring data sets: inverse scale of the noise 0.04, budget (1, 0.00001).",
-    ("records", Column("labels", "labels given out"), Column("epsilon", "epsilon by its own account")),
+    "Algorithm 1 on two neighbouring data sets, with noise of inverse scale 0.04 and the budget (1, 0.00001).",
+    ("records", Column("labels", "labels given out"), Column("epsilon", "epsilon by the personalised account")),
 )
 
 

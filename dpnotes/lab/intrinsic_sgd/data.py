@@ -22,7 +22,7 @@ SCALINGS = {  # of the rows of the digits, in words
     "none": "none",
     "rows": "rows to norm 1, as the paper states",
     "rows before projection": "rows to norm 1, then projected",
-    "largest row": "all by the largest norm",
+    "largest row": "all rows divided by the largest norm",
     "features": "features standardised",
 }
 

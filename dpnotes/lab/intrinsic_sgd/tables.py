@@ -42,9 +42,9 @@ QUANTITIES = {  # of Table III: columns of the rows, and words
 NOISES = {"theoretical": "published", "observed": "observed"}  # of Table IV, by the sensitivity
 RULES: dict[str, tuple[str, str, tuple[Any, ...]]] = {  # of noise at epsilon = 1: a heading, words, rows of utility
     "none": ("no noise", "no noise: no guarantee", ("none",)),
-    "classical": ("classical", "classical formula, a fraction of a pass", ("published", "published", False)),
-    "counted": ("own counted", "the same, counting SGD's own noise", ("published", "published", True)),
-    "exact": ("exact", "exact calibration, a fraction of a pass", ("published", "tight", False)),
+    "classical": ("classical", "classical formula, bound with a fraction of a pass", ("published", "published", False)),
+    "counted": ("own counted", "classical formula, SGD's own noise counted", ("published", "published", True)),
+    "exact": ("exact", "exact calibration, bound with a fraction of a pass", ("published", "tight", False)),
     "proved": ("proved bound", "exact calibration, proved sensitivity", ("proved", "tight", False)),
     "last_iterate": ("in each step", "noise in each step, last weights released", ()),  # an experiment of its own
 }
@@ -369,15 +369,16 @@ BESIDE_EPSILON = columns(
     "{:.2f}", epsilon_low="epsilon >=", epsilon_exact="bound says", epsilon_observed_exact="observed says"
 )
 SIZES = Table(
-    "Tables I and II: sizes, settings and number of runs.",
+    "Tables I and II of the paper: sizes, settings and numbers of runs, as published and as we used them.",
     TASK,
     Column("quantity", text=lambda row: row.quantity.removeprefix("n_").replace("_", " ")),
     columns("{:,.6g}", "published", "used"),
 )
 NOISE_SOURCES = Table(
-    "What the noise is: standard deviation of a weight over seeds with varied and with fixed initial weights; fraction "
-    "of the variance that the initialisation makes; smallest standard deviation in any direction; weights whose "
-    "normality is rejected at 0.05 / number of weights.",
+    "Sources of the noise. Sigma is the standard deviation of a weight over seeds, with varied or with fixed initial "
+    "weights, and 'initialisation' is the fraction of its variance that comes from the initial weights. 'Quietest' is "
+    "the smallest standard deviation in any direction. 'Rejected' is the number of weights for which normality is "
+    "rejected at 0.05 / number of weights.",
     TASK,
     columns("{:.4f}", sigma_varied="sigma varied", sigma_fixed="sigma fixed"),
     Column("initialisation", format="{:.1%}"),
@@ -386,15 +387,17 @@ NOISE_SOURCES = Table(
     columns("{:.1f}", rejected_corrected_varied="rejected", rejected_corrected_fixed="rejected fixed"),
 )
 TABLE3 = Table(
-    "Table III: published, reproduced and their difference. Epsilon by the paper's formula. MNIST-binary stands twice: "
-    "rows of norm 1, as the paper states, and the projection without scaling.",
+    "Table III: published values, reproduced values, and their difference. Epsilon is computed by the paper's formula. "
+    "MNIST-binary appears twice: with rows of norm 1, as the paper states, and with projected rows that are not "
+    "scaled.",
     TASK,
     Column("quantity", labels={name: words for name, (_, words) in QUANTITIES.items()}),
     (Column("published", format="{:.3g}"), "reproduced", "difference", Column("relative", format="{:+.1%}")),
 )
 STUDY = Table(
-    "Table III: epsilon, printed and ours, by the paper's formula; exactly, and exactly with the proved sensitivity, "
-    "all under the assumption, at delta = 1/n; noise of SGD and observed sensitivity, printed and ours.",
+    "Table III, printed and ours: epsilon by the paper's formula, the noise of SGD (sigma) and the observed "
+    "sensitivity. 'Epsilon, exact' follows from the paper's sensitivity by the exact formula, and 'epsilon, proved' "
+    "from the proved sensitivity. Every epsilon is at delta = 1/n and holds only under the paper's assumption.",
     TASK,
     columns("{:.2f}", epsilon_intrinsic_published="epsilon, printed", epsilon_intrinsic_reproduced="epsilon, ours"),
     columns("{:.2f}", epsilon_exact="epsilon, exact", epsilon_proved="epsilon, proved"),
@@ -406,8 +409,9 @@ STUDY = Table(
     ),
 )
 SCALED_DIGITS = Table(
-    "MNIST-binary by the scaling of its rows, at the paper's batch size, rate and number of steps: means over random "
-    "projections (std: standard deviation over these), and which printed numbers one more projection could give.",
+    "MNIST-binary for different scalings of its rows, at the paper's batch size, rate and number of steps: means over "
+    "random projections, and standard deviations (std) over projections. 'Fits' lists the printed numbers that one "
+    "more projection could give.",
     Column("scaling", labels=SCALINGS),
     Column("projections", format="{:.0f}"),
     columns("{:.4f}", "sigma", sigma_std="std of sigma"),
@@ -416,64 +420,71 @@ SCALED_DIGITS = Table(
     "fits",
 )
 TABLE4 = Table(
-    "Table IV, epsilon = 1: accuracy without noise, with noise for each sensitivity, and what counting on SGD's own "
-    "noise adds; std is the standard deviation of the accuracy over models, t the paired statistic.",
+    "Table IV at epsilon = 1: accuracy without noise, accuracy with the full noise for each sensitivity ('SGD as "
+    "deterministic'), and the gain in accuracy from counting SGD's own noise, also as a part of the gap that the noise "
+    "makes. Std is the standard deviation of the accuracy over models, and t is the paired t statistic.",
     (TASK, SENSITIVITY),
-    Column("entry", labels={"noisy": "SGD as deterministic", "gap_closed": "of the gap"}),
+    Column("entry", labels={"noisy": "SGD as deterministic", "gap_closed": "part of the gap"}),
     columns("{:.4f}", "published", "reproduced", "std", "difference"),
     Column("t", format="{:.1f}"),
 )
 DRAWS = Table(
-    "Table IV at full noise, epsilon = 1: as printed (gains divided by ten), with the first draw of NumPy's seed 0 for "
-    "all models, and with a draw for each; std is the standard deviation of the accuracy over models.",
+    "Table IV with noise for epsilon = 1: as printed (gains divided by ten), with the first draw of NumPy's seed 0 for "
+    "all models ('shared draw'), and with a separate draw for each model ('own draw'). Std is the standard deviation "
+    "of the accuracy over models.",
     (TASK, SENSITIVITY),
-    Column("entry", labels={"noisy": "accuracy", "gap_closed": "of the gap"}),
+    Column("entry", labels={"noisy": "accuracy", "gap_closed": "part of the gap"}),
     columns("{:.4f}", "published", shared="shared draw", own="own draw"),
 )
 COSTS = Table(
-    "What the study costs: runs, seconds of processor time for training and for all statistics and accuracies, and "
-    "minutes of one core in all, both initialisations together.",
+    "Cost of the study, for both initialisations together: number of runs, seconds of processor time for training and "
+    "for all statistics and accuracies, and total minutes on one core.",
     (TASK, "model", Column("runs", format="{:,.0f}")),
     columns("{:.1f}", training_seconds="training", statistics_seconds="statistics", minutes="minutes"),
 )
 READINGS = Table(
-    "Epsilon at delta = 1/n of each reading, all under the assumption of one isotropic Gaussian: the paper's formula; "
-    "exact; exact with the proved sensitivity (each pass begun counts); with the observed sensitivity, which is no "
-    "bound.",
+    "Epsilon at delta = 1/n by several readings, all under the assumption of one isotropic Gaussian. 'Epsilon' uses "
+    "the paper's sensitivity and formula. 'Exact' means the exact formula, and 'proved' means the exact formula with "
+    "the proved sensitivity, which counts an unfinished pass as a whole pass. 'Observed' uses the observed "
+    "sensitivity, which is not a bound.",
     (TASK, "initial", Column("sigma", format="{:.4f}")),
     columns("{:.2f}", "epsilon", epsilon_exact="epsilon, exact", epsilon_proved="epsilon, proved"),
     columns("{:.2f}", epsilon_observed="observed", epsilon_observed_exact="observed, exact"),
 )
 RULES_BESIDE = Table(
-    "Accuracy at epsilon = 1, delta = 1/n, replace-one: no noise, the paper's classical calibration, the same with the "
-    "noise of SGD counted, exact calibration, that for the proved sensitivity, noise in each step. The last two are "
-    "guarantees.",
+    "Accuracy at epsilon = 1 and delta = 1/n under replace-one adjacency. 'Classical' is the paper's calibration, and "
+    "'own counted' is this calibration with SGD's own noise counted. 'Exact' is exact calibration for the paper's "
+    "sensitivity, and 'proved bound' for the proved sensitivity. 'In each step' is descent with noise in each step. "
+    "Only the last two methods have a guarantee.",
     (TASK, *columns("{:.3f}", **{rule: heading for rule, (heading, *_) in RULES.items()})),
 )
 CALIBRATIONS = Table(
-    "Noise on each weight (for the last rule: in each step) and accuracy at epsilon = 1, delta = 1/n, replace-one. "
-    "Counting SGD's own noise is an assumption, the fraction of a pass no bound; the last two rules are proved.",
+    "Standard deviation of the noise on each weight (for the last rule, in each step) and accuracy, at epsilon = 1 and "
+    "delta = 1/n under replace-one adjacency. Counting SGD's own noise rests on an assumption, and a sensitivity with "
+    "a fraction of a pass is not a bound. Only the last two rules are proved.",
     TASK,
     Column("rule", labels={rule: words for rule, (_, words, _) in RULES.items()}),
     columns("{:.4f}", noise_sigma="noise", accuracy="accuracy"),
 )
 AUDITS = Table(
-    "Membership tests on fresh runs: the epsilon at delta = 1/n and the mu that they prove, beside what the bound on "
-    "the sensitivity and the observed one claim, exactly; the delta at epsilon = 0; rates of true and false positives. "
-    "inf: no epsilon is enough, since a false positive is impossible and the fraction of true positives is above 1/n.",
+    "Membership tests on fresh runs: the epsilon at delta = 1/n, the mu, and the delta at epsilon = 0 that they prove, "
+    "and the rates of true and false positives (TPR, FPR). The columns 'bound' and 'observed' give the exact values "
+    "that follow from the bound on the sensitivity and from the observed sensitivity. The value inf means that no "
+    "epsilon is enough, because a false positive is impossible and the fraction of true positives is above 1/n.",
     (RECORD, TASK, "initial", *BESIDE_EPSILON),
     columns("{:.2f}", mu_low="mu >=", mu_exact="bound: mu", mu_observed_exact="observed: mu"),
     columns("{:.4f}", delta_low="delta >=", tpr="TPR", fpr="FPR"),
 )
 ATTACKS = Table(
     "Membership tests on fresh runs with varied initial weights: the epsilon at delta = 1/n that they prove with 95% "
-    "confidence, beside what the bound on the sensitivity and the observed one claim; rates of true and false "
-    "positives. inf: no epsilon is enough.",
+    "confidence, and the rates of true and false positives (TPR, FPR). The columns between them give the claims that "
+    "follow from the bound on the sensitivity and from the observed sensitivity. The value inf means that no epsilon "
+    "is enough.",
     (RECORD, TASK, *BESIDE_EPSILON, *columns("{:.4f}", tpr="TPR", fpr="FPR")),
 )
 HYPERPARAMETERS = Table(
-    "The noise of SGD by batch size, rate and schedule, at the same number of passes; epsilon exact, from the proved "
-    "sensitivity, under the assumption.",
+    "The noise of SGD for each batch size, learning rate and schedule, at the same number of passes. Epsilon follows "
+    "from the proved sensitivity by the exact formula, under the paper's assumption.",
     (TASK, Column("batch_size", "batch"), Column("learning_rate", "rate"), "schedule"),
     columns("{:.4f}", sigma_varied="sigma varied", sigma_fixed="sigma fixed"),
     columns("{:.1f}", epsilon_proved_varied="epsilon varied", epsilon_proved_fixed="epsilon fixed"),
