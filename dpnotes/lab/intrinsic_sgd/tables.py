@@ -1,6 +1,6 @@
-"""Tables of the chapter on intrinsic privacy: tidy ones, from the rows of its experiments and the numbers in the paper.
+"""Tables of the chapter on intrinsic privacy, from the rows of its experiments and the numbers in the paper.
 
-What a page shows of them is declared below.
+The functions make tidy tables. The declarations below them say which columns a page shows.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ EPSILONS = {  # by several readings: the sensitivity, and the analysis
 
 
 def task_name(dataset: Any) -> str:
-    """Name of a task as the chapter shows it."""
+    """Return the name of a task as the chapter shows it."""
     return TASKS.get(dataset, own_data.label(str(dataset)))
 
 
 def sizes(summary: pd.DataFrame) -> pd.DataFrame:
-    """Tables I and II: sizes, settings and numbers of runs, published and used; one row for each task and quantity."""
+    """Make Tables I and II (sizes, settings, numbers of runs), published and used: a row for each task and quantity."""
     rows = logistic(summary).assign(n_experiments=lambda rows: rows["n_seeds"] * (rows["n_neighbours"] + 1))
     ours = rows.groupby("dataset", sort=False).agg(
         {**dict.fromkeys(SETTINGS.values(), "first"), "n_experiments": "sum"}
@@ -72,7 +72,7 @@ def sizes(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def table3(summary: pd.DataFrame) -> pd.DataFrame:
-    """Table III, published, reproduced and their difference: one row for each task and quantity."""
+    """Make Table III, published, reproduced and their difference: one row for each task and quantity."""
     rows = _varied(with_epsilons(summary))
     ours = pd.DataFrame({name: rows[column] for name, (column, _) in QUANTITIES.items()}, index=rows.index)
     table = _with_difference(_with_published(_long(ours, "reproduced")))
@@ -80,9 +80,10 @@ def table3(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def study(summary: pd.DataFrame) -> pd.DataFrame:
-    """Table III with a row for each task: ``<quantity>_published``, ``<quantity>_reproduced``, and sound epsilons.
+    """Make Table III with one row for each task.
 
-    Those are ``epsilon_exact`` and ``epsilon_proved`` of :func:`with_epsilons`.
+    The columns are ``<quantity>_published``, ``<quantity>_reproduced``, and ``epsilon_exact`` and ``epsilon_proved`` of
+    :func:`with_epsilons`.
     """
     wide = table3(summary).pivot_table(["published", "reproduced"], "dataset", "quantity")
     wide.columns = wide.columns.map(lambda name: "_".join(reversed(name)))
@@ -90,10 +91,10 @@ def study(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_epsilons(summary: pd.DataFrame) -> pd.DataFrame:
-    """Rows of logistic regression with delta = 1/n and epsilon by several readings of sensitivity and sigma.
+    """Add delta = 1/n and several epsilons to the rows of logistic regression.
 
-    ``epsilon`` and ``epsilon_observed`` by the paper's formula; ``_exact`` by the exact condition; ``epsilon_proved``
-    exactly, with the sensitivity that counts a broken-off pass as a visit.
+    ``epsilon`` and ``epsilon_observed`` follow from the paper's formula, and the columns with ``_exact`` from the exact
+    condition. ``epsilon_proved`` is exact for the sensitivity that counts a broken-off pass as a visit.
     """
     # a bound that no row has is None in all of them
     rows = logistic(summary).astype({bound: float for bound, _ in EPSILONS.values()})
@@ -109,21 +110,21 @@ def with_epsilons(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def unit_epsilons(summary: pd.DataFrame) -> dict[tuple[str, str], float]:
-    """Epsilon of a distance of 1 by the paper's formula, by (data set, initialisation): networks."""
+    """Compute the epsilon of a distance of 1 by the paper's formula, for networks, by (data set, initialisation)."""
     deep = summary.dropna(subset=["hidden", "sigma"]).to_dict("records")
     unit = partial(intrinsic_epsilon, sensitivity=1.0, analysis="published")
     return {(row["dataset"], row["initial"]): unit(sigma=row["sigma"], delta=1 / row["n"]) for row in deep}
 
 
 def noise_sources(summary: pd.DataFrame) -> pd.DataFrame:
-    """How much of sigma is the initialisation, and how far the weights are from one isotropic Gaussian."""
+    """Measure the share of the initialisation in sigma, and how far the weights are from one isotropic Gaussian."""
     values = ["sigma", "direction_sigma_low", "n_parameters", "rejected_corrected"]
     table = _by_initial(logistic(summary), ["dataset"], values).dropna(subset=["sigma_fixed"])
     return table.assign(initialisation=1 - (table["sigma_fixed"] / table["sigma_varied"]) ** 2)
 
 
 def table4(utility: pd.DataFrame) -> pd.DataFrame:
-    """Table IV, published, reproduced and their difference, at epsilon = 1: one row for each task and entry."""
+    """Make Table IV at epsilon = 1, published, reproduced and their difference: one row for each task and entry."""
     rows: list[tuple[Any, ...]] = []
     for dataset, own in matching(utility, initial="varied").groupby("dataset", sort=False):
         quiet = value(own, "accuracy", noise="none")
@@ -143,7 +144,7 @@ def table4(utility: pd.DataFrame) -> pd.DataFrame:
 
 
 def calibrations(utility: pd.DataFrame, last_iterate: pd.DataFrame) -> pd.DataFrame:
-    """Noise and accuracy at epsilon = 1 by each rule: what is counting on SGD's noise, what is calibration."""
+    """Tabulate noise and accuracy at epsilon = 1 by each rule, to separate counting SGD's noise from calibration."""
     ours = matching(utility, initial="varied")
     order = list(ours["dataset"].unique())
     ours = ours[ours["epsilon"].isna() | (ours["epsilon"] == 1.0)]
@@ -159,13 +160,13 @@ def calibrations(utility: pd.DataFrame, last_iterate: pd.DataFrame) -> pd.DataFr
 
 
 def beside(calibrations: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy by each rule in a column of its name, a row for each task."""
+    """Tabulate accuracy with one row for each task and one column for each rule."""
     wide = calibrations.pivot_table("accuracy", "dataset", "rule", sort=False)
     return wide.reindex(columns=list(RULES)).reset_index()
 
 
 def standings(calibrations: pd.DataFrame, rule: str, other: str) -> dict[str, str]:
-    """How the accuracy of one rule stands to that of another, task by task: ahead, behind, equal or undecided."""
+    """Compare the accuracy of one rule with another for each task: ahead, behind, equal or undecided."""
     one, two = (
         {row["dataset"]: Mean.of(row["accuracy"], row["accuracy_std"], row["runs"]) for row in rows.to_dict("records")}
         for rows in (matching(calibrations, rule=name).dropna(subset=["accuracy"]) for name in (rule, other))
@@ -174,10 +175,11 @@ def standings(calibrations: pd.DataFrame, rule: str, other: str) -> dict[str, st
 
 
 def audits(rows: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
-    """What the membership tests prove, beside what is claimed: one row for each record, task and initialisation.
+    """Compare the results of the membership tests with the claims: one row for each record, task and initialisation.
 
-    ``constructed``: whether the record is not of the data. What is claimed is exact, under the assumption:
-    ``epsilon_exact`` from the paper's bound on the sensitivity, ``epsilon_observed_exact`` from the observed one.
+    ``constructed`` says whether the record does not occur in the data. The claimed epsilons are exact under the paper's
+    assumption: ``epsilon_exact`` follows from the paper's bound on the sensitivity, and ``epsilon_observed_exact`` from
+    the observed sensitivity.
     """
     claimed = ["epsilon_exact", "epsilon_observed_exact", "published", "observed", "sigma"]
     claims = with_epsilons(summary)[["dataset", "initial", *claimed]]
@@ -193,27 +195,27 @@ def audits(rows: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def hyperparameters(rows: pd.DataFrame) -> pd.DataFrame:
-    """Sigma, epsilon and accuracy for each batch size, rate and schedule; both initialisations side by side.
+    """Tabulate sigma, epsilon and accuracy for each batch size, rate and schedule, both initialisations side by side.
 
-    Epsilon is exact, for the proved sensitivity, under the paper's assumption; without a bound it is a gap.
+    Epsilon is exact for the proved sensitivity, under the paper's assumption. Without a bound it is a gap.
     """
     keys = ["dataset", "batch_size", "learning_rate", "schedule"]
     return _by_initial(with_epsilons(rows), keys, ["sigma", "epsilon_proved", "accuracy"])
 
 
 def draws(rows: pd.DataFrame) -> pd.DataFrame:
-    """Table IV with noise, as printed, with one draw for all models, and with a draw for each.
+    """Tabulate Table IV with noise: as printed, with one draw for all models, and with a draw for each model.
 
     Parameters
     ----------
     rows : DataFrame
-        Of :func:`dpnotes.lab.intrinsic_sgd.experiments.draws`.
+        Rows of :func:`dpnotes.lab.intrinsic_sgd.experiments.draws`.
 
     Returns
     -------
     DataFrame
-        dataset, sensitivity ("theoretical", "observed"), entry ("noisy", "std", "gain", a tenth of what is printed,
-        "gap_closed"), published, shared, own.
+        One row for each dataset, sensitivity ("theoretical", "observed") and entry ("noisy", "std", "gain",
+        "gap_closed"), with the columns published, shared and own. A published gain is a tenth of the printed value.
     """
     keys, metrics = ["dataset", "sensitivity", "entry"], {"accuracy": "noisy", "accuracy_std": "std"}
     paper = printed()
@@ -229,7 +231,7 @@ def draws(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def studies(scaling: pd.DataFrame, repeats: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
-    """Whole studies with varied initial weights, one in each row, and the epsilons that the paper's formula gives.
+    """List whole studies with varied initial weights, one in each row, with the epsilons by the paper's formula.
 
     Parameters
     ----------
@@ -239,8 +241,8 @@ def studies(scaling: pd.DataFrame, repeats: pd.DataFrame, summary: pd.DataFrame)
     Returns
     -------
     DataFrame
-        dataset ("mnist", "covertype", "adult"), scaling (of the digits; "rows" is that of the paper), sigma, observed,
-        accuracy, epsilon, epsilon_observed.
+        Columns dataset ("mnist", "covertype", "adult"), scaling (of the digits; "rows" is the paper's), sigma,
+        observed, accuracy, epsilon and epsilon_observed.
     """
     found = pd.concat([scaling.assign(dataset="mnist"), repeats.assign(scaling="rows")]).dropna(subset=["sigma"])
     tasks = _varied(logistic(summary))
@@ -252,25 +254,25 @@ def studies(scaling: pd.DataFrame, repeats: pd.DataFrame, summary: pd.DataFrame)
 
 
 def another_study(found: pd.Series) -> Mean:
-    """What one more study would give, from what several gave: their mean, with the error of a single one."""
+    """Predict the result of one more study from several studies: their mean, with the error of a single study."""
     values = found.astype(float)
     return Mean.of(float(values.mean()), float(values.std()) * math.sqrt(len(values) + 1), len(values))
 
 
 def scaled_digits(found: pd.DataFrame) -> pd.DataFrame:
-    """What is printed of MNIST-binary, and what each scaling of its rows gives over random projections.
+    """Compare the printed values of MNIST-binary with the values of each scaling of its rows over random projections.
 
     Parameters
     ----------
     found : DataFrame
-        Of :func:`studies`.
+        Result of :func:`studies`.
 
     Returns
     -------
     DataFrame
-        scaling; projections; sigma, observed, accuracy and their standard deviations over projections
-        (``<name>_std``); fits, those of the three that one more projection could give as printed. The first row, of
-        scaling "published", is the paper's.
+        One row for each scaling, with the columns projections (their number), sigma, observed, accuracy, their standard
+        deviations over projections (``<name>_std``), and fits (the names of those values that one more projection could
+        give as printed). The first row, with the scaling "published", holds the paper's values.
     """
     paper = matching(printed(), dataset="MNIST-binary").set_index("quantity")["printed"]
     names = {"sigma": "sigma_intrinsic", "observed": "sensitivity_empirical", "accuracy": "noiseless, none"}
@@ -286,18 +288,18 @@ def scaled_digits(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def costs(rows: pd.DataFrame) -> pd.DataFrame:
-    """Runs and processor seconds of each task, both initialisations together, and of all.
+    """Tabulate runs and processor seconds of each task, for both initialisations together, and of all tasks.
 
     Parameters
     ----------
     rows : DataFrame
-        Of :func:`dpnotes.lab.intrinsic_sgd.experiments.cost`.
+        Rows of :func:`dpnotes.lab.intrinsic_sgd.experiments.cost`.
 
     Returns
     -------
     DataFrame
-        dataset ("" for all together), model ("logistic regression", "network"), runs, training_seconds,
-        statistics_seconds, minutes (both together).
+        Columns dataset ("" for all together), model ("logistic regression", "network"), runs, training_seconds,
+        statistics_seconds and minutes (of training and statistics together).
     """
     names = ["runs", "training_seconds", "statistics_seconds"]
     model = np.where(rows["hidden"].isna(), "logistic regression", "network")
@@ -309,24 +311,24 @@ def costs(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def logistic(summary: pd.DataFrame) -> pd.DataFrame:
-    """Rows of logistic regression that are there."""
+    """Select the rows of logistic regression that are not gaps."""
     return summary[summary["hidden"].isna() & summary["sigma"].notna()]
 
 
 def matching(rows: pd.DataFrame, **criteria: Any) -> pd.DataFrame:
-    """Rows in which each column has the value."""
+    """Select the rows in which each given column has the given value."""
     for name, wanted in criteria.items():
         rows = rows[rows[name] == wanted]
     return rows
 
 
 def value(rows: pd.DataFrame, column: str, **criteria: Any) -> float:
-    """A number of the first row that fits; not a number where there is a gap."""
+    """Return a number of the first row that matches, or NaN for a gap."""
     return float(next(iter(matching(rows, **criteria)[column].dropna()), math.nan))
 
 
 def shown(rows: pd.DataFrame, column: str, pattern: str, **criteria: Any) -> str:
-    """One value of a table as text, of the first row that fits; the word for a gap where there is none."""
+    """Return a value of the first row that matches as text, or the word for a gap."""
     number = value(rows, column, **criteria)
     return GAP if math.isnan(number) else pattern.format(number)
 
