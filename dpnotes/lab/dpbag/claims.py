@@ -86,7 +86,7 @@ def stated_delta() -> list[Finding]:
 
 @evidence(26)
 def labels_answered() -> list[Finding]:
-    """Compare the published gain over subsample-and-aggregate with the gain of its accounting alone."""
+    """Compare the published gain over subsample-and-aggregate with the gain of one partition by accounting."""
     tight = {(n, epsilon): noisy_vote_answers(epsilon, DELTA, inverse_scale=2 / n) for n, epsilon, *_ in CELLS}
     published = max(dpbag / saa for _, _, saa, dpbag in CELLS)
     gains = [labels / (_loop_answers(e, DELTA, n) - 1) for (n, e), labels in tight.items()]  # the loop's last is beyond
@@ -103,7 +103,7 @@ def labels_answered() -> list[Finding]:
 
 @evidence(27)
 def moved_chunks() -> list[Finding]:
-    """Try all learners on three chunks of three and four records: chunks drawn independently, and balanced."""
+    """Try all learners on three records and a fourth in three chunks, drawn independently and balanced."""
     beta, n = 2.0, 3
     single = noisy_vote_pure_level(beta=beta, n_models=n)
     independent, balanced = (
@@ -119,7 +119,7 @@ def moved_chunks() -> list[Finding]:
 
 @evidence(28)
 def conjectured_bound() -> list[Finding]:
-    """Check the bound for votes that agree on every small vote that fits its conditions, and drop each condition."""
+    """Check the bound for models that agree in all small cases that fit its conditions, and without each condition."""
     excess: list[tuple[float, float]] = []  # of the moment, and of the reverse moment
     for beta, n in ((0.2, 3), (0.5, 4), (1.0, 5), (2.0, 3)):
         k = 4
@@ -150,7 +150,7 @@ def conjectured_bound() -> list[Finding]:
 
 @evidence(29)
 def personalised_accounts() -> list[Finding]:
-    """Show that the labels of a record's budget depend on other records, and check the filter with one partition."""
+    """Show that the labels that a record's budget allows depend on other records, and check a one-partition filter."""
     labels = [
         personalised_answers(1.0, DELTA, inverse_scale=0.04, m=votes.fraction(votes.chunks_of_records(cut)["a"]))
         for cut in (EXAMPLE, WITH_RECORD)

@@ -158,7 +158,7 @@ def run(
 
 
 def student(teachers: str, X: Floats, labels: Codes, seed: int) -> Any:
-    """Train a student on labelled rows; it is constant if all labels agree, and class 0 if there are no labels."""
+    """Train a student on labelled rows: if all labels agree, it predicts them; without labels it predicts class 0."""
     from sklearn.dummy import DummyClassifier
 
     if len(np.unique(labels)) < 2:

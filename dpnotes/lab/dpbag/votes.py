@@ -266,7 +266,7 @@ def worst_epsilon(cuts: Sequence[Partition], others: Sequence[Partition], beta: 
 
 
 def balanced_epsilon(*, n: int, size: int, beta: float) -> float:
-    """Compute the pure epsilon at which one learner distinguishes n chunks of ``size`` records from one more record.
+    """Compute the pure epsilon at which one learner shows whether n chunks of ``size`` records have one more record.
 
     The chunks are balanced. The learner votes 1 on the chunk that holds the record and on the larger chunk: these are
     one chunk or, in most partitions, two.

@@ -232,7 +232,7 @@ def _study(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def seconds(row: Mapping[str, Any]) -> float:
-    """Estimate seconds on one core: a step takes 0.3 microseconds if runs share their batch, and 7 for a pair."""
+    """Estimate seconds on one core: a step takes 0.3 microseconds for a run that shares its batch, and 7 for a pair."""
     if "n_runs" in row:
         return 10.0
     if "test_runs" in row:

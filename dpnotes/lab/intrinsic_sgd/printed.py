@@ -57,7 +57,7 @@ class Task(
     delta : float
         1 / n.
     epsilon, epsilon_observed : float
-        The intrinsic epsilon with the theoretical and with the empirical sensitivity.
+        The intrinsic epsilon with the theoretical and with the observed sensitivity.
     noiseless, noisy, gain, closed : float
         Values at epsilon = 1 with the theoretical sensitivity: accuracy without noise, accuracy with noise, the gain
         from counting on SGD's own noise, and the fraction of the gap that this gain is said to close.
