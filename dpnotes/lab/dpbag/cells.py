@@ -1,16 +1,16 @@
-"""What became of every printed number of the paper: the eight tables of its supplement.
+"""Outcome of every printed number of the paper: the eight tables of its supplement.
 
-Tables 1 and 2 of the main text repeat numbers of the supplement's Tables 1 and 2, and count once. All are judged at the
-delta that they state. The paper prints no standard deviations: its means of ten runs borrow ours, of the same cell. The
-Heart Failure data are private, so that their numbers are gaps, but for the counts of subsample-and-aggregate, which no
-data enter: ours are those of the clinical rows. Supposed causes are delta = 1e-3 and, for the cells that were run with
-other settings of the learners, these. Further columns of the file say which setting a number is of, for the chapter's
-tables.
+Tables 1 and 2 of the main text repeat numbers of the supplement's Tables 1 and 2, and count once. All numbers are
+judged at the delta that they state. The paper prints no standard deviations, so its means of ten runs borrow our
+standard deviation of the same cell. The Heart Failure data are private, so their numbers are gaps. Only the counts of
+subsample-and-aggregate are judged, because they do not depend on the data; we take ours from the clinical rows. The
+supposed causes of differences are delta = 1e-3 and, for cells that were run with other settings of the learners, these
+settings. For the chapter's tables, further columns of the file give the setting of each number.
 """
 
 from dpnotes.lab import scorecard
 
 
 def cells() -> list[scorecard.Cell]:
-    """All numbers of all tables."""
+    """Read all numbers of all tables."""
     return scorecard.cells("dpbag")

@@ -31,7 +31,7 @@ ROUNDING = 1e-9
 
 @evidence(22)
 def one_answer() -> list[Finding]:
-    """Every vote of k = 2 partitions into 3 chunks, two and three classes, and what one record can do to it."""
+    """Try every vote of 2 partitions into 3 chunks for two and three classes, and every change by one record."""
     k, n, beta = 2, 3, 1.0
     tight = noisy_vote(inverse_scale=beta).epsilon(0.0) == 2 * beta
     two, three = (votes.neighbouring_votes(n_classes=n_classes, k=k, n=n, beta=beta) for n_classes in (2, 3))
@@ -44,7 +44,7 @@ def one_answer() -> list[Finding]:
 
 @evidence(23)
 def personalised_bound() -> list[Finding]:
-    """The moments of every small vote against the bound by m, and against four times less between two classes."""
+    """Compare the moments of every small vote with the bound by m, and between two classes with a quarter of it."""
     fractions = [
         _fraction_of_bound(n_classes=n_classes, k=k, n=3, beta=beta)
         for n_classes, k, beta in ((2, 4, 0.04), (2, 4, 1.0), (3, 2, 0.04))
@@ -55,7 +55,7 @@ def personalised_bound() -> list[Finding]:
 
 @evidence(24)
 def stopped_loop() -> list[Finding]:
-    """Algorithm 1, run as printed on the two data sets of the example: how many labels it gives out."""
+    """Run Algorithm 1 as printed on the two data sets of the example, and count the labels."""
     beta, epsilon = 0.04, 1.0
     joined = {EXAMPLE: ("ab", "ac"), WITH_RECORD: ("cd", "bd")}
     labels = [votes.loop(cut, epsilon, DELTA, beta=beta, joined=chunks) for cut, chunks in joined.items()]
@@ -72,7 +72,7 @@ def stopped_loop() -> list[Finding]:
 
 @evidence(25)
 def stated_delta() -> list[Finding]:
-    """The twelve published label counts of subsample-and-aggregate, by the paper's own loop, at each delta."""
+    """Compute the twelve published counts of subsample-and-aggregate by the paper's own loop, at each delta."""
     matches = [sum(_loop_answers(e, delta, n) == labels for n, e, labels, _ in CELLS) for delta in (DELTA, 1e-3)]
     low = _least_delta(lambda delta: all(_loop_answers(epsilon, delta, n) >= saa for n, epsilon, saa, _ in CELLS))
     high = _least_delta(lambda delta: any(_loop_answers(epsilon, delta, n) > saa for n, epsilon, saa, _ in CELLS))
@@ -86,7 +86,7 @@ def stated_delta() -> list[Finding]:
 
 @evidence(26)
 def labels_answered() -> list[Finding]:
-    """The published gain over subsample-and-aggregate, and what the latter gains by accounting alone."""
+    """Compare the published gain over subsample-and-aggregate with the gain of one partition by accounting."""
     tight = {(n, epsilon): noisy_vote_answers(epsilon, DELTA, inverse_scale=2 / n) for n, epsilon, *_ in CELLS}
     published = max(dpbag / saa for _, _, saa, dpbag in CELLS)
     gains = [labels / (_loop_answers(e, DELTA, n) - 1) for (n, e), labels in tight.items()]  # the loop's last is beyond
@@ -103,7 +103,7 @@ def labels_answered() -> list[Finding]:
 
 @evidence(27)
 def moved_chunks() -> list[Finding]:
-    """All learners on three chunks, three records and a fourth: chunks drawn independently, and balanced partitions."""
+    """Try all learners on three records and a fourth in three chunks, drawn independently and balanced."""
     beta, n = 2.0, 3
     single = noisy_vote_pure_level(beta=beta, n_models=n)
     independent, balanced = (
@@ -119,7 +119,7 @@ def moved_chunks() -> list[Finding]:
 
 @evidence(28)
 def conjectured_bound() -> list[Finding]:
-    """The bound for votes that agree, over every small vote that fits its conditions, and where each is dropped."""
+    """Check the bound for models that agree in all small cases that fit its conditions, and without each condition."""
     excess: list[tuple[float, float]] = []  # of the moment, and of the reverse moment
     for beta, n in ((0.2, 3), (0.5, 4), (1.0, 5), (2.0, 3)):
         k = 4
@@ -150,7 +150,7 @@ def conjectured_bound() -> list[Finding]:
 
 @evidence(29)
 def personalised_accounts() -> list[Finding]:
-    """What a record's budget buys depends on who else is there; with one partition and own costs, a filter holds."""
+    """Show that the labels that a record's budget allows depend on other records, and check a one-partition filter."""
     labels = [
         personalised_answers(1.0, DELTA, inverse_scale=0.04, m=votes.fraction(votes.chunks_of_records(cut)["a"]))
         for cut in (EXAMPLE, WITH_RECORD)

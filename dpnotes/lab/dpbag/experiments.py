@@ -21,32 +21,32 @@ from dpnotes.lab.dpbag.runs import PAID, Codes, Labelled, Thirds, affordable, th
 
 @experiment("dpbag.student")
 def student(*, accountant: str, epsilon: Any, delta: Any, device: str = "auto", **row: Any) -> dict[str, Any]:
-    """Label public rows by the private vote of teachers for as long as a budget lasts; score a student of the labels.
+    """Label public rows by the private vote of teachers until a budget is spent, and score a student of the labels.
 
-    Rows that share ``dataset``, ``teachers``, ``n_teachers``, ``n_partitions`` and ``seed`` share teachers, public rows
-    and noise. The teachers are trained once if the rows follow each other in one process.
+    Rows with the same ``dataset``, ``teachers``, ``n_teachers``, ``n_partitions`` and ``seed`` share teachers, public
+    rows and noise. The teachers are trained only once if these rows follow each other in one process.
 
     Parameters
     ----------
     dataset : {"adult", "diabetes130", "breast_cancer"}
-        Cut into random thirds by the seed: private, public and test rows.
+        Data set. The seed splits it into random thirds: private, public and test rows.
     teachers : {"logistic", "boosting"}
         Learner of the teachers and of the student, with scikit-learn's defaults.
     n_teachers, n_partitions : int
-        n and k; k = 1 is subsample-and-aggregate.
+        The paper's n and k. With k = 1 the method is subsample-and-aggregate.
     accountant : {"personalised", "naive", "tight", "none"}
-        See :class:`dpnotes.methods.DPBag`; ``"none"``: one model on all private rows and their labels.
+        Accountant of :class:`dpnotes.methods.DPBag`. ``"none"`` trains one model on all private rows and their labels.
     epsilon, delta : float or None
     seed : int
-        Of the thirds, the partitions, the noise and the learners.
+        Seed of the thirds, the partitions, the noise and the learners.
     device : str
 
     Returns
     -------
     dict
-        labels (how many), label_accuracy (the fraction that is correct), accuracy, auroc, auprc; epsilon_spent,
-        adjacency, status; paid_0 to paid_100 (quantiles over the private records of the epsilon that the personalised
-        accountant gives them); data, device.
+        labels (their number), label_accuracy (the fraction of correct labels), accuracy, auroc, auprc, epsilon_spent,
+        adjacency, status, paid_0 to paid_100 (quantiles, over the private records, of the epsilon that the personalised
+        accountant gives them), data and device.
     """
     teachers, n_teachers = row["teachers"], row["n_teachers"]
     if accountant == "none":
@@ -79,13 +79,14 @@ def filtered(
 ) -> dict[str, Any]:
     """Label public rows by :class:`dpnotes.methods.FilteredVote` under (epsilon, delta); score a student of the labels.
 
-    As many rows are labelled as the Laplace vote of ``n_teachers`` may answer under the same budget by tight accounting
-    (at most all); the noise is the smallest with which a teacher may vote on ``vote_fraction`` of them.
+    The number of labelled rows is the number of answers that the Laplace vote of ``n_teachers`` may give under the same
+    budget by tight accounting, but at most all rows. The noise is the smallest that lets a teacher vote on
+    ``vote_fraction`` of these rows.
 
     Parameters
     ----------
     dataset, n_teachers, n_partitions, epsilon, delta, seed, device
-        As :func:`student`; teachers and student are logistic regressions.
+        The same as for :func:`student`. Teachers and student are logistic regressions.
     confidence : float
         Probability below which a teacher abstains.
     vote_fraction : float, in (0, 1]
@@ -95,7 +96,7 @@ def filtered(
     -------
     dict
         labels, votes (budget of each teacher), sigma, label_accuracy, accuracy, auroc, auprc, retired (fraction of the
-        teachers that are silent in the end; not to be published), adjacency, status, data, device.
+        teachers that have stopped voting in the end, which must not be published), adjacency, status, data and device.
     """
     from dpnotes.methods import FilteredVote
 
@@ -122,19 +123,19 @@ def filtered(
 
 @experiment("dpbag.cause")
 def cause(*, dataset: str, setting: str, seed: int, device: str = "auto", **row: Any) -> dict[str, Any]:
-    """A row of :func:`student` whose learners have other settings.
+    """Compute a row of :func:`student` with other settings of the learners.
 
     Parameters
     ----------
     dataset, seed, device, row
-        As there, without teachers; the thirds, partitions and noise are those of its row.
+        The same as for :func:`student`, but without teachers. The row has the same thirds, partitions and noise.
     setting : str
         One of :data:`dpnotes.lab.dpbag.grids.SETTINGS`.
 
     Returns
     -------
     dict
-        labels, label_accuracy, accuracy, auroc, auprc; data; device.
+        labels, label_accuracy, accuracy, auroc, auprc, data and device.
     """
     from dpnotes.learners import BoostedTreesClassifier
     from dpnotes.methods import DPBag
@@ -157,19 +158,19 @@ def cause(*, dataset: str, setting: str, seed: int, device: str = "auto", **row:
 
 @experiment("dpbag.cost")
 def cost(*, device: str = "auto", **row: Any) -> dict[str, Any]:
-    """Processor time and memory of all rows of :func:`student` that share teachers.
+    """Measure processor time and memory of all rows of :func:`student` that share teachers.
 
     Parameters
     ----------
     dataset, teachers, n_teachers, n_partitions, seed, device
-        As :func:`student`; n = k = 1 is one model on all private rows.
+        The same as for :func:`student`. n = k = 1 is one model on all private rows.
 
     Returns
     -------
     dict
-        teachers_seconds (teachers, votes, accounts) and students_seconds, of this process, without reading the data;
-        peak_memory, the most that the process holds meanwhile, in MiB, None where the system does not tell; data,
-        device.
+        teachers_seconds (for teachers, votes and accounts), students_seconds, peak_memory, data and device. The seconds
+        are processor time of this process, without reading the data. The memory is the largest memory of the process
+        in MiB, or None if the system does not report it.
     """
     from dpnotes.learners import device_name
 
@@ -198,9 +199,9 @@ def cost(*, device: str = "auto", **row: Any) -> dict[str, Any]:
 
 
 def seconds_and_memory(call: Callable[[], object]) -> tuple[float, float | None]:
-    """Processor time of this process in seconds, and the most memory it holds during a call, all of it, in MiB.
+    """Measure a call: processor time in seconds, and the largest memory of the whole process in MiB.
 
-    The memory is None where the system does not tell (Linux does).
+    The memory is None if the system does not report it (Linux does).
     """
 
     def seconds() -> float:

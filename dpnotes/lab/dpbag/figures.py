@@ -20,13 +20,13 @@ LIMITS = {"labels": 25.0, "accuracy": 5.0, "auroc": 8.0, "auprc": 12.0}  # of th
 
 
 def touched_teachers(cut: Partitions, record: int) -> Figure:
-    """Which teacher of each partition is trained on which record; those that share a teacher with one record stand out.
+    """Draw which teacher of each partition is trained on which record, and highlight who shares a teacher with one.
 
     Parameters
     ----------
     cut : Partitions
     record : int
-        The one to follow.
+        The record whose teachers are followed.
 
     Returns
     -------
@@ -52,12 +52,14 @@ def touched_teachers(cut: Partitions, record: int) -> Figure:
 
 
 def differences(tables: dict[str, pd.DataFrame]) -> Figure:
-    """Ours less published for every cell, one panel for each metric; what differs by the rule of verdicts is framed.
+    """Draw our value minus the published value of every cell, one panel for each metric.
+
+    A frame marks a cell that differs by the rule of verdicts.
 
     Parameters
     ----------
     tables : dict of metric to DataFrame
-        Of :func:`dpnotes.lab.dpbag.tables.cells`. Counts are compared in per cent, performances in points.
+        Tables of :func:`dpnotes.lab.dpbag.tables.cells`. Counts are compared in per cent, performances in points.
 
     Returns
     -------
@@ -102,7 +104,7 @@ def _setting(row: Any) -> str:
 
 
 def variants(table: pd.DataFrame, *, n_teachers: int) -> Figure:
-    """AUROC of the student against epsilon, for the variants of :func:`dpnotes.lab.dpbag.tables.variants`.
+    """Draw the student's AUROC against epsilon, for the variants of :func:`dpnotes.lab.dpbag.tables.variants`.
 
     Parameters
     ----------
@@ -140,12 +142,12 @@ def variants(table: pd.DataFrame, *, n_teachers: int) -> Figure:
 
 
 def who_pays(table: pd.DataFrame, *, epsilon: float) -> Figure:
-    """Quantiles over records of what they have paid when the one that pays most stops the loop.
+    """Draw quantiles of the epsilon of the records when the record with the largest epsilon stops the loop.
 
     Parameters
     ----------
     table : DataFrame
-        Of :func:`dpnotes.lab.dpbag.tables.paid`.
+        Result of :func:`dpnotes.lab.dpbag.tables.paid`.
     epsilon : float
 
     Returns
@@ -162,14 +164,14 @@ def who_pays(table: pd.DataFrame, *, epsilon: float) -> Figure:
     axes.hlines(places, first, third, color=color, linewidth=9, alpha=0.8, label="half of the records")
     axes.plot(middle, places, "|", color="white", markersize=8, markeredgewidth=2)
     axes.set_yticks(places, [f"n = {row.n_teachers:.0f}, k = {row.k:.0f}" for row in shown.itertuples()])
-    axes.set(xlabel="epsilon of a record / largest epsilon of any", xlim=(None, 1.005))
+    axes.set(xlabel="epsilon of a record / largest epsilon", xlim=(None, 1.005))
     axes.invert_yaxis()
     figure.legend(loc="outside upper center", ncols=3)
     return figure
 
 
 def two_draws(first: NDArray[np.float64], second: NDArray[np.float64]) -> Figure:
-    """Epsilon of each record under two draws of the partitions.
+    """Draw the epsilon of each record under two draws of the partitions.
 
     Parameters
     ----------

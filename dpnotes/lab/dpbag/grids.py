@@ -1,4 +1,4 @@
-"""Grids of the chapter on differentially private bagging, and what their rows take."""
+"""Grids of the chapter on differentially private bagging, and the time that their rows take."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ FILTERS = ((0.0, 1.0), (0.75, 0.75), (0.9, 0.5), (0.9, 0.25))  # confidence, vot
 
 
 class Setting(NamedTuple):
-    """Another setting of the learners, which the paper does not state: a supposed cause of differences from it.
+    """Another setting of the learners, as a supposed cause of differences from the paper, which states no setting.
 
-    ``says`` it in words, for a page; ``teachers`` is the learner of the chapter whose cells it is to explain;
-    ``student`` has the arguments of scikit-learn's class.
+    ``says`` describes the setting in words, for a page. ``teachers`` is the learner of the chapter whose cells the
+    setting may explain. ``student`` holds the arguments of scikit-learn's class.
     """
 
     says: str
@@ -36,18 +36,19 @@ SETTINGS = {
     "liblinear": Setting(
         "teachers and students by liblinear, the default of 2019", "logistic", {"solver": "liblinear"}
     ),
-    "rate": Setting("students of rate 0.3", "boosting", {"learning_rate": 0.3}),
-    "rate_depth": Setting("students of rate 0.3 and depth 6", "boosting", {"learning_rate": 0.3, "max_depth": 6}),
-    "trees": Setting("students of 300 trees", "boosting", {"n_estimators": 300}),
-    "leaves": Setting("students of trees with 31 leaves", "boosting", {"early_stopping": False}),
+    "rate": Setting("students with rate 0.3", "boosting", {"learning_rate": 0.3}),
+    "rate_depth": Setting("students with rate 0.3 and depth 6", "boosting", {"learning_rate": 0.3, "max_depth": 6}),
+    "trees": Setting("students with 300 trees", "boosting", {"n_estimators": 300}),
+    "leaves": Setting("students with trees of 31 leaves", "boosting", {"early_stopping": False}),
 }
 NOTHING: dict[str, Any] = {"accountant": "none", "epsilon": None, "delta": None, "n_teachers": 1, "n_partitions": 1}
 
 
 def of_setting(n_teachers: int, n_partitions: int) -> Grid:
-    """Accountants and budgets of the rows that share teachers.
+    """List accountants and budgets of the rows that share teachers.
 
-    For k = 1 the personalised accountant is the naive one and is left out; tight accounting is for the stated delta.
+    For k = 1 the personalised accountant equals the naive accountant and is left out. Tight accounting is used only at
+    the stated delta.
     """
     both = (PUBLISHED_DELTA, STATED_DELTA)
     accountants = {"personalised": both, "naive": both, "tight": STATED_DELTA}
@@ -62,20 +63,23 @@ def of_setting(n_teachers: int, n_partitions: int) -> Grid:
 
 
 def student(dataset: str, teachers: str, *, seeds: int = 10) -> Grid:
-    """Rows of one data set and learner, those that share teachers in a row; few teachers on others."""
+    """List rows of one data set and learner; rows that share teachers follow each other.
+
+    Data sets outside :data:`LARGE` get few teachers.
+    """
     sizes = SIZES[teachers if dataset in LARGE else "quick"]
     rows = [NOTHING, *(row for n, k in itertools.product(sizes["n"], sizes["k"]) for row in of_setting(n, k))]
     return [{**run, **row} for run in product(dataset=dataset, teachers=teachers, seed=range(seeds)) for row in rows]
 
 
 def own(dataset: str, *, seeds: int = 10) -> Grid:
-    """Rows of :func:`student` on a reader's file by tight accounting, and of one model on all private records."""
+    """List rows of :func:`student` on a reader's file: tight accounting, and one model on all private records."""
     rows = student(dataset, "logistic", seeds=seeds)
     return [row for row in rows if row["accountant"] in ("none", "tight")]
 
 
 def filtered(dataset: str, *, seeds: int = 10) -> Grid:
-    """Rows of the filter of one partition at the stated delta, for all settings of :data:`FILTERS`."""
+    """List rows of the filter with one partition at the stated delta, for all settings of :data:`FILTERS`."""
     common = {"dataset": dataset, "delta": STATED_DELTA, "n_partitions": 1}
     numbers = SIZES["logistic" if dataset in LARGE else "quick"]["n"]
     return [
@@ -86,7 +90,7 @@ def filtered(dataset: str, *, seeds: int = 10) -> Grid:
 
 
 def causes(dataset: str = "adult", *, seeds: int = 5) -> Grid:
-    """Every setting on the cells of subsample-and-aggregate, and some of boosting on all private rows."""
+    """List rows of every setting: the cells of subsample-and-aggregate, and one model on all private rows."""
     rows: Grid = []
     for name, (_, teachers, _) in SETTINGS.items():
         sizes = SIZES[teachers if dataset == "adult" else "quick"]["n"]
@@ -99,7 +103,7 @@ def causes(dataset: str = "adult", *, seeds: int = 5) -> Grid:
 
 
 def cost() -> Grid:
-    """Settings of one run on Adult, whose cost is measured."""
+    """List the settings of one run on Adult, whose cost is measured."""
     settings = {name: [(1, 1), *itertools.product(*SIZES[name].values())] for name in ("logistic", "boosting")}
     return [
         {"dataset": "adult", "teachers": teachers, "n_teachers": n, "n_partitions": k, "seed": 0}
@@ -109,7 +113,7 @@ def cost() -> Grid:
 
 
 def seconds(parameters: Mapping[str, Any]) -> float:
-    """Of one row on one core, roughly: teachers and votes, which some rows share, and the student."""
+    """Estimate the seconds of a row on one core: teachers and votes, which some rows share, and the student."""
     models = parameters["n_teachers"] * parameters["n_partitions"]
     name = parameters.get("setting", "liblinear")
     boosting = parameters.get("teachers") == "boosting" or SETTINGS[name].teachers == "boosting"

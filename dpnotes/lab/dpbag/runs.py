@@ -1,4 +1,4 @@
-"""One run of differentially private bagging: teachers trained once, labels for many budgets."""
+"""One run of differentially private bagging: teachers are trained once and label for many budgets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Labelled(NamedTuple):
 
 
 class Thirds(NamedTuple):
-    """Random thirds of a data set, drawn anew for each run."""
+    """Random thirds of a data set, which each run draws again."""
 
     private: Labelled
     public: Labelled
@@ -41,10 +41,10 @@ class Thirds(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """Where the personalised accountant stops.
+    """Point at which the personalised accountant stops.
 
-    ``labels``: how many public rows are labelled; ``paid``: quantiles, at :data:`QUANTILES`, of the private records'
-    epsilon; ``spent``: the largest epsilon, including that of a record yet to come.
+    ``labels`` is the number of labelled public rows. ``paid`` holds the quantiles, at :data:`QUANTILES`, of the private
+    records' epsilon. ``spent`` is the largest epsilon, including the epsilon of a record that is not yet there.
     """
 
     labels: int
@@ -53,7 +53,7 @@ class Stop(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Noisy labels of the first public rows, as many as any of the budgets uses, and what a student needs."""
+    """Noisy labels of the first public rows, enough for all budgets, and the seed and stops that a student needs."""
 
     thirds: Thirds
     labels: Codes
@@ -76,12 +76,12 @@ def _all_records(dataset: str) -> tuple[Floats, Codes, str]:
 
 @cache
 def affordable(epsilon: float, delta: float, n_teachers: int, analysis: str = "tight") -> int:
-    """Labels that a budget pays for at the paper's noise, lambda = 2 / n, whatever the data; the same for many rows."""
+    """Count the labels that a budget allows at the paper's noise, lambda = 2 / n, whatever the data."""
     return noisy_vote_answers(epsilon, delta, inverse_scale=2 / n_teachers, analysis=analysis)
 
 
 def thirds(dataset: str, seed: int) -> Thirds:
-    """Private, public and test records: thirds of all records in the order of ``default_rng(seed).permutation``."""
+    """Split all records, in the order of ``default_rng(seed).permutation``, into private, public and test thirds."""
     X, y, digest = _all_records(dataset)
     order, third = np.random.default_rng(seed).permutation(len(y)), len(y) // 3
     private, public, test = (Labelled(X[rows], y[rows]) for rows in np.split(order, [third, 2 * third]))
@@ -89,10 +89,10 @@ def thirds(dataset: str, seed: int) -> Thirds:
 
 
 def learner(name: str, **settings: Any) -> Any:
-    """scikit-learn's logistic regression or gradient boosting, both with its defaults (C = 1; 100 trees of depth 3).
+    """Make scikit-learn's logistic regression or gradient boosting, with its defaults (C = 1; 100 trees of depth 3).
 
-    The teachers of a run are the same models, fitted many at once. Other settings may be given; ``early_stopping`` is
-    one of boosting on histograms, whose trees have 31 leaves.
+    The teachers of a run are the same models, fitted many at once. Other settings may be given. The setting
+    ``early_stopping`` selects boosting on histograms, whose trees have 31 leaves.
     """
     from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier
     from sklearn.linear_model import LogisticRegression
@@ -107,10 +107,10 @@ def learner(name: str, **settings: Any) -> Any:
 def run(
     dataset: str, teachers: str, n_teachers: int, n_partitions: int, seed: int, device: str, budgets: tuple[Budget, ...]
 ) -> Run:
-    """Train the teachers of one run, and label public rows for as long as one of the budgets lasts.
+    """Train the teachers of one run, and label public rows until all budgets are spent.
 
-    The random streams are those of :class:`dpnotes.methods.DPBag` with ``noise_seed=seed`` and balanced partitions,
-    and so are the labels; budgets share the noise of the labels that they share.
+    The random streams and the labels are the same as for :class:`dpnotes.methods.DPBag` with ``noise_seed=seed`` and
+    balanced partitions. Budgets that share labels also share the noise of these labels.
     """
     from dpnotes.learners import BoostedTreesClassifier, TouchedVotes
     from dpnotes.methods import LogisticTeachers, personalised_epsilon, secret_seed, squares_of_budget
@@ -158,7 +158,7 @@ def run(
 
 
 def student(teachers: str, X: Floats, labels: Codes, seed: int) -> Any:
-    """A student trained on labelled rows; a constant where the labels all agree, class 0 where there are none."""
+    """Train a student on labelled rows: if all labels agree, it predicts them; without labels it predicts class 0."""
     from sklearn.dummy import DummyClassifier
 
     if len(np.unique(labels)) < 2:
@@ -167,7 +167,7 @@ def student(teachers: str, X: Floats, labels: Codes, seed: int) -> Any:
 
 
 def scores(model: Any, test: Labelled) -> dict[str, float]:
-    """Accuracy, AUROC and AUPRC of a student; a constant one has one score for all rows."""
+    """Compute accuracy, AUROC and AUPRC of a student; a constant student gives all rows the same score."""
     from sklearn.metrics import average_precision_score, roc_auc_score
 
     score = model.predict_proba(test.X)[:, -1]

@@ -1,6 +1,7 @@
-"""Tables of the chapter on differentially private bagging: published beside reproduced, and what the paper lacks.
+"""Tables of the chapter on differentially private bagging: published and reproduced values, and further results.
 
-Those are variants with a proof at equal budgets, what many partitions add, who pays, and costs.
+The further results, which the paper lacks, are variants with a proof at equal budgets, the effect of many partitions,
+the epsilon of single records, and costs.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SOURCES = {"published": "published", "ours": "reproduced"}  # and their columns 
 
 
 def of_method(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with k and their method: of :data:`METHODS`, or "saa_tight" or "dpbag_tight", which the paper lacks."""
+    """Add k and the method to rows: a key of :data:`METHODS`, or "saa_tight" or "dpbag_tight", not in the paper."""
     one, accountant = rows["n_partitions"] == 1, rows["accountant"].astype(str)
     names = accountant.map({"none": "npb", "personalised": "dpbag", "naive": "dpbag_naive", "tight": "dpbag_tight"})
     names = names.mask(one & (accountant == "naive"), "saa").mask(one & (accountant == "tight"), "saa_tight")
@@ -38,22 +39,26 @@ def of_method(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Published beside ours for every cell of the paper's table of one metric, or of ours where nothing is published.
+    """Tabulate published values and ours for every cell of the paper's table of one metric.
+
+    Where nothing is published, the cells are ours.
 
     Parameters
     ----------
     rows : DataFrame
-        Of :func:`dpnotes.lab.dpbag.experiments.student`, of one data set and learner.
+        Rows of :func:`dpnotes.lab.dpbag.experiments.student` for one data set and learner.
     metric : {"labels", "accuracy", "auroc", "auprc"}
 
     Returns
     -------
     DataFrame
-        method, n_teachers, k, epsilon; published; reproduced, std, seeds and difference (also relative to the published
-        value) at delta = 1e-3 (what the paper's numbers are of); agrees (a performance by the rule of
-        :func:`dpnotes.lab.verdicts.agrees`, with our standard deviation for both sides, since the paper prints none;
-        empty for counts and for single runs); stated, stated_std at delta = 1e-5 (what it says).
-        Means and standard deviations over seeds. NPB has no epsilon and no delta: its values are under "reproduced".
+        One row for each cell, with means and standard deviations over seeds. The columns method, n_teachers, k and
+        epsilon name the cell. The column published is the printed value. The columns reproduced, std, seeds, difference
+        and relative (difference divided by the published value) are ours at delta = 1e-3, which the paper's numbers
+        match. The column agrees compares a performance by :func:`dpnotes.lab.verdicts.agrees`, with our standard
+        deviation for both sides, since the paper prints none; it is empty for counts and for single runs. The columns
+        stated and stated_std are ours at delta = 1e-5, which the paper states. NPB has no epsilon and no delta, and its
+        values are in the column reproduced.
     """
     which = {**rows[["dataset", "teachers"]].iloc[0], "metric": metric}
     paper = paper_table("cells_dpbag")
@@ -78,9 +83,9 @@ def cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def mean_of(row: Any, source: str = "reproduced") -> Mean | None:
-    """Mean of a cell of :func:`cells`, None for a gap.
+    """Return the mean of a cell of :func:`cells`, or None for a gap.
 
-    A published one borrows the standard deviation of our runs of the same cell, since the paper prints none.
+    A published mean borrows the standard deviation of our runs of the same cell, since the paper prints none.
 
     Parameters
     ----------
@@ -99,21 +104,22 @@ def _agrees(row: Any) -> bool | None:
 
 
 def tried(others: pd.DataFrame, *of_paper: pd.DataFrame) -> pd.DataFrame:
-    """Other settings of the learners, on the cells that they were tried on, beside those of the chapter.
+    """Compare other settings of the learners with those of the chapter, on the cells on which they were tried.
 
     Parameters
     ----------
     others : DataFrame
-        Of :func:`dpnotes.lab.dpbag.experiments.cause`.
+        Rows of :func:`dpnotes.lab.dpbag.experiments.cause`.
     of_paper : DataFrame
-        Of :func:`dpnotes.lab.dpbag.experiments.student`, one for each learner.
+        Rows of :func:`dpnotes.lab.dpbag.experiments.student`, one table for each learner.
 
     Returns
     -------
     DataFrame
-        teachers, setting ("" for that of the chapter), cells (how many performances), agree (of them, by the rule of
-        verdicts), and for each performance <metric> (mean difference from the published ones of subsample-and-aggregate
-        at epsilon = 5) and <metric>_all (of one model on all records).
+        One row for each setting, with the columns teachers, setting ("" for the chapter's), cells (number of
+        performances), agree (number of performances that agree by the rule of verdicts) and two columns for each
+        performance. <metric> is the mean difference from the published value for subsample-and-aggregate at
+        epsilon = 5, and <metric>_all is the mean difference for one model on all records.
     """
     found = []
     others = others.assign(teachers=others["setting"].map({name: own.teachers for name, own in SETTINGS.items()}))
@@ -137,11 +143,12 @@ Asked: TypeAlias = Callable[[Mapping[str, pd.DataFrame]], list[Question]]  # of 
 
 
 def orderings(rows: pd.DataFrame) -> pd.DataFrame:
-    """In how many cells the paper's ordering statements hold, by its own numbers and by ours at delta = 1e-3.
+    """Count the cells in which the paper's ordering statements hold, by its own numbers and by ours at delta = 1e-3.
 
-    Columns: ordering (one of :data:`ORDERINGS`) and, for ``published`` and ``ours``, <source>_holds, <source>_reversed,
-    <source>_tie, <source>_undecided (cells), <source>_cells (of how many) and <source> (verdict on the statement for
-    all cells; empty where there is none).
+    There is one row for each ordering of :data:`ORDERINGS`. For each <source>, ``published`` and ``ours``, the columns
+    <source>_holds, <source>_reversed, <source>_tie and <source>_undecided are numbers of cells, and <source>_cells is
+    the number of all cells. The column <source> is the verdict on the statement for all cells, and is empty if there
+    are no cells.
     """
     found: dict[str, dict[str, Any]] = {ordering: {"ordering": ordering} for ordering in ORDERINGS}
     by_metric = {metric: cells(rows, metric) for metric in METRICS}
@@ -188,10 +195,10 @@ ORDERINGS: dict[str, tuple[str, Asked]] = {  # the statement, and what is asked 
 
 
 def best(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Settings of DPBag that may have the largest value at each epsilon: none is shown to be ahead of them.
+    """List settings of DPBag that may have the largest value at each epsilon: no other is shown to be ahead of them.
 
-    Columns: epsilon; published_n, published_k, ours_n, ours_k (values that occur in such settings, as text), and
-    published and ours (how many such settings there are).
+    There is one row for each epsilon. The columns published_n, published_k, ours_n and ours_k are the values of n and k
+    in these settings, as text. The columns published and ours are the numbers of these settings.
     """
     table = cells(rows, metric).query("method == 'dpbag'")
     found = []
@@ -210,17 +217,20 @@ def best(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def implied_fractions(labels: pd.DataFrame) -> pd.DataFrame:
-    """Mean of m^2 over queries, for the record that pays most, that counts of labels imply: SAA count / DPBag count.
+    """Compute the mean of m^2 over queries that counts imply for the record with the largest epsilon.
+
+    It is the count of SAA divided by the count of DPBag.
 
     Parameters
     ----------
     labels : DataFrame
-        Of :func:`cells`.
+        Result of :func:`cells` for the labels.
 
     Returns
     -------
     DataFrame
-        n_teachers, k, and for each epsilon published_<epsilon> and ours_<epsilon> (delta = 1e-3).
+        One row for each n_teachers and k. The other columns are published_<epsilon> and ours_<epsilon> (at
+        delta = 1e-3) for each epsilon.
     """
     one, many = (labels[labels["method"] == method] for method in ("saa", "dpbag"))
     both = many.merge(one, on=["n_teachers", "epsilon"], suffixes=("", "_saa"))
@@ -232,11 +242,11 @@ def implied_fractions(labels: pd.DataFrame) -> pd.DataFrame:
 
 
 def counts() -> pd.DataFrame:
-    """Labels of subsample-and-aggregate at lambda = 2 / n: published, by the paper's loop at both deltas, and tight.
+    """Count labels of subsample-and-aggregate at lambda = 2 / n: published, by the paper's loop, and tight.
 
-    Columns: n_teachers, epsilon, published, loop_reproduced and loop_stated (by the loop at 1e-3 and 1e-5), tight
-    (bounded range, at 1e-5), gain (tight over the most that the paper's own bound allows, one label less than its
-    loop).
+    There is one row for each n_teachers and epsilon. The columns loop_reproduced and loop_stated are the numbers by the
+    paper's loop at delta = 1e-3 and 1e-5. The column tight is the number by bounded range at 1e-5. The column gain
+    divides tight by the largest number that the paper's bound allows, which is one label less than its loop gives.
     """
     keys = ["n_teachers", "epsilon"]
     paper = paper_table("cells_dpbag").query("method == 'saa' and metric == 'labels'").astype({"n_teachers": int})
@@ -251,7 +261,7 @@ def counts() -> pd.DataFrame:
 
 
 def own(rows: pd.DataFrame) -> pd.DataFrame:
-    """Means over runs of a reader's rows: epsilon, n_teachers, n_partitions, labels, accuracy, std, auroc, seeds."""
+    """Average a reader's rows over runs: epsilon, n_teachers, n_partitions, labels, accuracy, std, auroc, seeds."""
     keys, means = ["epsilon", "n_teachers", "n_partitions"], ["labels", "accuracy", "auroc"]
     done = rows.reindex(columns=[*keys, *means]).astype(float).dropna(subset=["accuracy"])
     groups = done.groupby(keys, dropna=False)
@@ -259,19 +269,19 @@ def own(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def costs(rows: pd.DataFrame) -> pd.DataFrame:
-    """Seconds of each setting of a run, and the most memory.
+    """Tabulate the seconds of each setting of a run, and the largest memory.
 
     Parameters
     ----------
     rows : DataFrame
-        Of :func:`dpnotes.lab.dpbag.experiments.cost`.
+        Rows of :func:`dpnotes.lab.dpbag.experiments.cost`.
 
     Returns
     -------
     DataFrame
-        teachers, n_teachers, seconds_<k> (seconds of teachers, votes, accounts and students for each number k of
-        partitions; empty where not measured), memory (the most of any k, in GiB). n = k = 1 is one model on all
-        records.
+        One row for each teachers and n_teachers. The columns seconds_<k> are the seconds for teachers, votes, accounts
+        and students with k partitions, and are empty where nothing was measured. The column memory is the largest
+        memory over all k, in GiB. n = k = 1 is one model on all records.
     """
     measured = rows.dropna(subset=["teachers_seconds"]).astype({"n_teachers": int, "n_partitions": int})
     measured["seconds"] = measured["teachers_seconds"] + measured["students_seconds"]
@@ -282,12 +292,12 @@ def costs(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def run_seconds(rows: pd.DataFrame, teachers: str) -> float:
-    """Seconds of all settings of one run on one core, NaN where one of them was not measured.
+    """Add up the seconds of all settings of one run on one core; NaN if a setting was not measured.
 
     Parameters
     ----------
     rows : DataFrame
-        Of :func:`dpnotes.lab.dpbag.experiments.cost`.
+        Rows of :func:`dpnotes.lab.dpbag.experiments.cost`.
     teachers : {"logistic", "boosting"}
     """
     own = rows[rows["teachers"] == teachers].set_index(["n_teachers", "n_partitions"])
@@ -307,11 +317,11 @@ VARIANT = ["method", "confidence", "vote_fraction"]  # a filter alone has the la
 
 
 def variants(rows: pd.DataFrame, filters: pd.DataFrame) -> pd.DataFrame:
-    """Variants at equal (epsilon, 1e-5), for each number of teachers: labels, their quality, and the student's.
+    """Compare variants at equal (epsilon, 1e-5), for each number of teachers.
 
-    Columns: method (of :data:`VARIANTS`, or "filter"), confidence and vote_fraction (of a filter), guarantee,
-    n_teachers, k, epsilon; labels, label_accuracy, accuracy, auroc, auprc (means over seeds) and <metric>_std. Variants
-    of many partitions are shown at the most partitions there are.
+    The columns method (a key of :data:`VARIANTS`, or "filter"), confidence and vote_fraction (of a filter), guarantee,
+    n_teachers, k and epsilon name a variant. The columns labels, label_accuracy, accuracy, auroc and auprc are means
+    over seeds, and <metric>_std are their standard deviations. Variants with many partitions have the largest k.
     """
     numbers, metrics = ["n_teachers", "k", "epsilon"], ["label_accuracy", *METRICS]
     ours = of_method(rows)
@@ -330,7 +340,7 @@ def variants(rows: pd.DataFrame, filters: pd.DataFrame) -> pd.DataFrame:
 
 
 def variant_name(row: Any) -> str:
-    """Name of a row of :func:`variants` for its reader."""
+    """Name a row of :func:`variants` in words."""
     if row.method != FILTER:
         return VARIANTS[row.method]
     sure = f"{row.confidence:g} sure, votes on {row.vote_fraction:g}"
@@ -338,10 +348,11 @@ def variant_name(row: Any) -> str:
 
 
 def partitions_effect(rows: pd.DataFrame) -> pd.DataFrame:
-    """What the most partitions add to one, at the same budget, labels and noise: runs paired by seed.
+    """Compare the largest number of partitions with one, at the same budget, labels and noise, paired by seed.
 
-    Columns: n_teachers, epsilon, labels; correct_fraction (of the labels with one partition); label_gain and auroc_gain
-    (mean differences, percentage points); label_gain_se and auroc_gain_se (their standard errors over seeds).
+    There is one row for each n_teachers and epsilon. The column correct_fraction is the fraction of correct labels with
+    one partition. The columns label_gain and auroc_gain are mean differences in percentage points, and label_gain_se
+    and auroc_gain_se are their standard errors over seeds.
     """
     keys, metrics = ["n_teachers", "epsilon", "seed"], ["labels", "label_accuracy", "auroc"]
     tight = rows[(rows["accountant"] == "tight") & (rows["delta"] == STATED_DELTA)]
@@ -354,10 +365,10 @@ def partitions_effect(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def paid(rows: pd.DataFrame) -> pd.DataFrame:
-    """Epsilon of the private records when the personalised accountant stops, as a fraction of the largest one.
+    """Tabulate the epsilon of private records when the personalised accountant stops, relative to the largest epsilon.
 
-    One row for each n_teachers, k and epsilon at delta = 1e-5; the other columns are quantiles over records, means over
-    seeds.
+    There is one row for each n_teachers, k and epsilon at delta = 1e-5. The other columns are quantiles over records,
+    averaged over seeds.
     """
     keys = ["n_teachers", "k", "epsilon"]
     ours = of_method(rows).query("accountant == 'personalised' and delta == @STATED_DELTA")
@@ -399,8 +410,9 @@ def _cells_table(metric: str) -> Table:
 
 CELLS = {metric: _cells_table(metric) for metric in METRICS}  # of cells(rows, metric); the chapter gives the caption
 TRIED = Table(
-    "Other settings of the learners, on subsample-and-aggregate and on one model of all records (NPB), at delta = "
-    "1e-3: published performances that agree, and mean differences in points, at epsilon = 5 and of NPB.",
+    "Other settings of the learners at delta = 1e-3, for subsample-and-aggregate and for one model on all records "
+    "(NPB). The column 'agree' counts the published performances that agree with ours. The other columns are mean "
+    "differences from the published values in points: for students at epsilon = 5, and for NPB.",
     Column("setting", labels={"": "as in the tables"} | {name: setting.says for name, setting in SETTINGS.items()}),
     "teachers",
     Column("agree", text=lambda row: f"{row.agree} of {row.cells}"),
@@ -419,33 +431,37 @@ def _answers(source: str) -> Column:
 
 
 ORDER = Table(
-    "Cells in which an ordering statement of the paper holds, is reversed, ties or stays undecided: by its own numbers "
-    "(with our standard deviations, since it prints none), and by ours at delta = 1e-3.",
+    "Number of cells in which an ordering statement of the paper holds, is reversed, is a tie or is undecided. The "
+    "column 'published' uses the paper's numbers, with our standard deviations because the paper prints none. The "
+    "column 'ours' uses our numbers at delta = 1e-3.",
     Column("ordering", "statement", labels={ordering: statement for ordering, (statement, _) in ORDERINGS.items()}),
     *map(_answers, SOURCES),
 )
 BEST = Table(
-    "Settings of DPBag that may have the largest accuracy at each epsilon: those that no other is shown to exceed.",
+    "Settings of DPBag that may have the largest accuracy at each epsilon, because no other setting is shown to exceed "
+    "them: the values of n and k that occur in these settings, and the number of these settings.",
     Column("epsilon", format="{:g}"),
     *(Column(f"{source}_{name}", f"{source}, {name}") for name in "nk" for source in SOURCES),
     *(Column(source, f"{source}, settings") for source in SOURCES),
 )
 IMPLIED = Table(
-    "Mean of m^2 that the counts imply, for the record that pays most, at each epsilon: SAA count / DPBag count.",
+    "Mean of m^2 that the counts imply for the record with the largest epsilon (SAA count / DPBag count). The heading "
+    "of a column gives the source of the counts and the budget epsilon.",
     Column("n_teachers", "n"),
     "k",
     *(Column(f"{source}_{e:g}", f"{source}, {e:g}", "{:.2f}") for source in SOURCES for e in EPSILONS),
 )
 COUNTS = Table(
-    "Labels of subsample-and-aggregate: published (stated delta: 1e-5); by tight accounting, derived below, and its "
-    "gain over the most that the paper's bound allows within the budget; by the paper's loop.",
+    "Number of labels of subsample-and-aggregate. 'Published' is the printed number, for a stated delta of 1e-5. "
+    "'Tight' is the number by the tight accounting that is derived below, and 'gain' divides it by the largest number "
+    "that the paper's bound allows within the budget. 'Loop' is the number by the paper's loop at the given delta.",
     columns("{:g}", n_teachers="n", epsilon="", published="", tight="tight 1e-5"),
     Column("gain", format="{:.1f}"),
     columns("{:.0f}", loop_reproduced="loop 1e-3", loop_stated="loop 1e-5"),
 )
 OWN = Table(
-    "Your records, tight accounting at delta = 1e-5: labels that the budget pays for, and the student on the test "
-    "third. Without epsilon: one model on all private records, with no guarantee.",
+    "Your records, by tight accounting at delta = 1e-5: number of labels that the budget allows, and performance of "
+    "the student on the test third. The row without epsilon is one model on all private records, without a guarantee.",
     Column("epsilon", format="{:g}"),
     columns("{:.0f}", n_teachers="n", n_partitions="k", labels=""),
     mean_and_std("accuracy"),
@@ -453,16 +469,17 @@ OWN = Table(
     "seeds",
 )
 COSTS = Table(
-    "Seconds of one core for each setting of a run, and the most memory that the process holds, in GiB. n = 1: one "
-    "model on all private records.",
+    "Seconds of one core for each setting of a run, and the largest memory of the process in GiB. The rows with n = 1 "
+    "are one model on all private records.",
     "teachers",
     Column("n_teachers", "n"),
     *(Column(f"seconds_{k}", f"k = {k}", "{:.1f}") for k in sorted({k for own in SIZES.values() for k in own["k"]})),
     Column("memory", "GiB", "{:.2f}"),
 )
 COMPARED = Table(
-    "Variants at equal (epsilon, 1e-5): labels, the fraction of them that is correct, and the student (mean and "
-    "standard deviation over runs). Personalised DPBag has no guarantee and is there for comparison.",
+    "Variants at equal epsilon and delta = 1e-5: number of labels, fraction of correct labels, and accuracy and AUROC "
+    "of the student (mean and standard deviation over runs). Personalised DPBag has no guarantee and is shown only for "
+    "comparison.",
     Column("method", "variant", text=variant_name),
     Column("guarantee", labels={"per-instance": "none"}),
     (_text("n_teachers", "n", "{:.0f}"), _text("k", "", "{:.0f}"), _text("epsilon", "", "{:g}")),
@@ -471,10 +488,11 @@ COMPARED = Table(
     mean_and_std("auroc", "AUROC", std="auroc_std", formats=("{:.3f}", "{:.3f}")),
 )
 EFFECT = Table(
-    "Tight accounting at delta = 1e-5: fraction of correct labels with one partition, and what the most partitions add "
-    "to it and to the student's AUROC, with standard errors over runs, in percentage points.",
+    "Effect of many partitions under tight accounting at delta = 1e-5. 'Correct' is the fraction of correct labels "
+    "with one partition. The other columns give the changes of this fraction and of the student's AUROC with the "
+    "largest number of partitions, and the standard errors of the changes over runs, in percentage points.",
     (Column("n_teachers", "n"), Column("epsilon", format="{:g}"), Column("labels", format="{:.0f}")),
     Column("correct_fraction", "correct", "{:.1%}"),
-    (Column("label_gain", "many more", "{:+.2f}"), Column("label_gain_se", "error", "{:.2f}")),
-    (Column("auroc_gain", "AUROC, many more", "{:+.2f}"), Column("auroc_gain_se", "AUROC, error", "{:.2f}")),
+    (Column("label_gain", "change", "{:+.2f}"), Column("label_gain_se", "error", "{:.2f}")),
+    (Column("auroc_gain", "AUROC, change", "{:+.2f}"), Column("auroc_gain_se", "AUROC, error", "{:.2f}")),
 )

@@ -32,17 +32,17 @@ GAUSSIAN_REACH = 10.0  # standard deviations: less than e^-49 lies beyond
 
 
 class NeighbouringVotes(NamedTuple):
-    """One answer with a record and without it, for all votes of the record's k models before and after it is changed.
+    """One answer with and without a record, for all votes of the record's k models before and after the change.
 
     Parameters
     ----------
     before, after : ndarray, [pairs, n_classes]
-        Distribution of the answer before the record's models changed their votes, and after.
+        Distributions of the answer before and after the record's models changed their votes.
     m : ndarray, [pairs]
         The largest, over the classes, of the fractions of the record's own models that do not vote for the class,
         before the change.
     counts, change : ndarray of int, [pairs, n_classes]
-        Votes before, and what is added to them.
+        Votes before the change, and what the change adds to them.
     """
 
     before: Floats
@@ -52,11 +52,11 @@ class NeighbouringVotes(NamedTuple):
     change: Integers
 
     def epsilons(self) -> Floats:
-        """Pure epsilon of each pair, [pairs]."""
+        """Compute the pure epsilon of each pair, [pairs]."""
         return np.asarray(np.abs(np.log(self.before) - np.log(self.after)).max(-1), dtype=np.float64)
 
     def moments(self, orders: Floats) -> tuple[Floats, Floats]:
-        """Log-moments under the distribution before and under that after, [pairs, orders] each."""
+        """Compute log-moments under the distributions before and after the change, [pairs, orders] each."""
         before, after = np.log(self.before)[:, None], np.log(self.after)[:, None]
         order = orders[:, None]
         return (
@@ -66,7 +66,7 @@ class NeighbouringVotes(NamedTuple):
 
 
 def neighbouring_votes(*, n_classes: int, k: int, n: int, beta: float) -> NeighbouringVotes:
-    """All pairs for k partitions into n chunks: the votes of the record's own k models, and of the k (n - 1) others."""
+    """List all pairs for k partitions into n chunks: votes of the record's k models and of the k (n - 1) others."""
     answers = {votes: answer_distribution(np.array(votes), scale=k / beta) for votes in tallies(k * n, n_classes)}
     rows = []
     own_votes = np.array(tallies(k, n_classes))
@@ -77,12 +77,12 @@ def neighbouring_votes(*, n_classes: int, k: int, n: int, beta: float) -> Neighb
 
 
 def tallies(total: int, n_classes: int) -> list[tuple[int, ...]]:
-    """All numbers of votes for the classes that sum up to a total."""
+    """List all numbers of votes for the classes that sum up to a total."""
     return [counts for counts in itertools.product(range(total + 1), repeat=n_classes) if sum(counts) == total]
 
 
 def answer_distribution(counts: Integers, *, scale: float) -> Floats:
-    """Probability that each class has the most votes after Laplace noise of this scale, by Gauss-Legendre quadrature.
+    """Compute by quadrature the probability that each class has the most votes after Laplace noise of this scale.
 
     The panels end at the counts, where the integrand has kinks, and are no wider than the scale.
     """
@@ -99,15 +99,15 @@ def answer_distribution(counts: Integers, *, scale: float) -> Floats:
 
 
 def other_answer(gap: float, beta: float) -> float:
-    """Equation 2 of the supplement for two classes: probability that the class behind by ``gap`` wins."""
+    """Compute Equation 2 of the supplement for two classes: the probability that the class behind by ``gap`` wins."""
     return (2 + beta * gap) / (4 * math.exp(beta * gap))
 
 
 def two_rounds(epsilons: Floats, shifts: tuple[float, float, float], threshold: float) -> Floats:
-    """Hockey-stick divergences of two Gaussian answers, where the shift of the second depends on the first answer.
+    """Compute hockey-stick divergences of two Gaussian answers, where the second shift depends on the first answer.
 
-    ``shifts``, in standard deviations: of the first answer, and of the second one after a first answer below and above
-    the threshold.
+    ``shifts`` are in standard deviations: the shift of the first answer, and the shifts of the second answer after a
+    first answer below and above the threshold.
     """
     first, below, above = shifts
     total = np.zeros(len(epsilons))
@@ -120,17 +120,18 @@ def two_rounds(epsilons: Floats, shifts: tuple[float, float, float], threshold: 
 
 
 def shifted_gaussian(epsilon: Floats, mu: float) -> Floats:
-    """Hockey-stick divergence of N(mu, 1) from N(0, 1), for real epsilon."""
+    """Compute the hockey-stick divergence of N(mu, 1) from N(0, 1), for real epsilon."""
     if mu == 0:
         return np.maximum(-np.expm1(epsilon), 0.0)
     return np.asarray(special.ndtr(mu / 2 - epsilon / mu) - np.exp(epsilon) * special.ndtr(-mu / 2 - epsilon / mu))
 
 
 def pate_moments(order: Floats, *, beta: float, m: float, q: float) -> Floats:
-    """Bound on a log-moment of one noisy vote where the models agree: the paper's conjectured one, made true.
+    """Bound a log-moment of one noisy vote where the models agree: the paper's conjecture, with its missing conditions.
 
-    Status: *per-instance*, and for one direction only. It bounds the moment of the vote on this data set against the
-    vote on a neighbour's; the reverse one can be larger, so that it gives no differential privacy by itself.
+    Status: *per-instance*, and for one direction only. The bound is for the moment of the vote on this data set against
+    the vote on a neighbouring data set. The reverse moment can be larger, so the bound alone gives no differential
+    privacy.
 
     Parameters
     ----------
@@ -139,10 +140,10 @@ def pate_moments(order: Floats, *, beta: float, m: float, q: float) -> Floats:
     beta : float, > 0
         The paper's lambda, the inverse scale of the Laplace noise on each class, per vote.
     m : float, in [0, 1]
-        Of :func:`dpnotes.accounting.papers.personalised_moments`.
+        The m of :func:`dpnotes.accounting.papers.personalised_moments`.
     q : float, in [0, 1 / (1 + exp(2 beta m)))
-        Bound on the probability that another class wins than the likeliest, from votes normalised by the number of
-        partitions; with raw counts, as printed, it is too small.
+        Bound on the probability that the likeliest class loses, from votes divided by the number of partitions. From
+        raw counts, as printed, it is too small.
 
     Returns
     -------
@@ -151,7 +152,7 @@ def pate_moments(order: Floats, *, beta: float, m: float, q: float) -> Floats:
     Raises
     ------
     ValueError
-        If q is outside its range, which the paper omits.
+        If q is outside this range, which the paper does not state.
 
     Source
     ------
@@ -173,7 +174,7 @@ def pate_moments(order: Floats, *, beta: float, m: float, q: float) -> Floats:
 
 
 def loop(cut: Sequence[Sequence[str]], epsilon: float, delta: float, *, beta: float, joined: Sequence[str]) -> int:
-    """Labels that the loop of Algorithm 1 gives out; ``joined`` are the chunks that a record yet to come would join."""
+    """Count the labels of the loop of Algorithm 1; ``joined`` are the chunks that one more record would join."""
     own = {STAND_IN: joined, **chunks_of_records(cut)}
     moments = dict.fromkeys(own, np.zeros(len(ORDERS)))
     labels, spent = 0, 0.0
@@ -186,18 +187,18 @@ def loop(cut: Sequence[Sequence[str]], epsilon: float, delta: float, *, beta: fl
 
 
 def chunks_of_records(cut: Sequence[Sequence[str]]) -> dict[str, list[str]]:
-    """Chunks, one of each partition, that hold each record."""
+    """List the chunks, one of each partition, that hold each record."""
     return {record: [chunk for chunks in cut for chunk in chunks if record in chunk] for record in "".join(cut[0])}
 
 
 def fraction(chunks: Sequence[str]) -> float:
-    """Give m of a record: the largest, over classes, of the fractions of its chunks' models that vote otherwise."""
+    """Compute m of a record: the largest, over classes, of the fractions of its models that vote for another class."""
     given = [VOTES[chunk] for chunk in chunks]
     return 1 - min(given.count(0), given.count(1)) / len(given)
 
 
 def largest_fraction(cut: Sequence[Sequence[str]]) -> float:
-    """Largest m over the records."""
+    """Compute the largest m over the records."""
     return max(map(fraction, chunks_of_records(cut).values()))
 
 
@@ -212,7 +213,7 @@ class _FixedVotes:
 def counterexample() -> pd.DataFrame:
     """Run :class:`dpnotes.methods.DPBag` on the records a, b, c, d of the example, and on the same with a record e.
 
-    Inverse scale of the noise 0.04, budget (1, 1e-5). Columns: records, labels, epsilon (spent).
+    The noise has inverse scale 0.04, and the budget is (1, 1e-5). The columns are records, labels and epsilon (spent).
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -231,13 +232,13 @@ def counterexample() -> pd.DataFrame:
 
 
 COUNTEREXAMPLE = Table(
-    "Algorithm 1 on neighbouring data sets: inverse scale of the noise 0.04, budget (1, 0.00001).",
-    ("records", Column("labels", "labels given out"), Column("epsilon", "epsilon by its own account")),
+    "Algorithm 1 on two neighbouring data sets, with noise of inverse scale 0.04 and the budget (1, 0.00001).",
+    ("records", Column("labels", "labels given out"), Column("epsilon", "epsilon by the personalised account")),
 )
 
 
 def assigned(records: str, n: int) -> list[Partition]:
-    """All equally likely cuts into n chunks, when each record draws its chunk independently of the others."""
+    """List all equally likely partitions into n chunks if each record draws its chunk independently of the others."""
     return [
         tuple(frozenset(r for r, chunk in zip(records, chunks, strict=True) if chunk == j) for j in range(n))
         for chunks in itertools.product(range(n), repeat=len(records))
@@ -245,12 +246,12 @@ def assigned(records: str, n: int) -> list[Partition]:
 
 
 def balanced_partitions(records: str, n: int) -> list[Partition]:
-    """Those cuts of which no chunk is larger than another by more than one record."""
+    """List the partitions into n chunks whose sizes differ by at most one record."""
     return [cut for cut in assigned(records, n) if max(map(len, cut)) - min(map(len, cut)) <= 1]
 
 
 def worst_epsilon(cuts: Sequence[Partition], others: Sequence[Partition], beta: float) -> float:
-    """Largest pure epsilon of one answer over all learners (every vote of every chunk), cuts equally likely."""
+    """Find the largest pure epsilon of one answer over all learners, for equally likely partitions."""
     distinct = dict.fromkeys(chunk for cut in (*cuts, *others) for chunk in cut)
     chunks = {chunk: index for index, chunk in enumerate(distinct)}
     learners = (np.arange(2 ** len(chunks))[:, None] >> np.arange(len(chunks))) & 1  # [learners, chunks]
@@ -265,9 +266,10 @@ def worst_epsilon(cuts: Sequence[Partition], others: Sequence[Partition], beta: 
 
 
 def balanced_epsilon(*, n: int, size: int, beta: float) -> float:
-    """Pure epsilon at which one learner tells n chunks of ``size`` records from a record more in balanced chunks.
+    """Compute the pure epsilon at which one learner shows whether n chunks of ``size`` records have one more record.
 
-    The learner votes 1 on a chunk that holds the record and on a larger one: one chunk, or in most partitions two.
+    The chunks are balanced. The learner votes 1 on the chunk that holds the record and on the larger chunk: these are
+    one chunk or, in most partitions, two.
     """
     own = (size + 1) / (n * size + 1)  # the record is in the larger chunk
     none, one, two = (answer_distribution(np.array([n - ones, ones]), scale=1 / beta)[1] for ones in range(3))

@@ -1,6 +1,6 @@
-"""Membership tests on the last weights of SGD, against the epsilon that its randomness is said to give.
+"""Membership tests on the last weights of SGD, to check the epsilon that the paper derives from its randomness.
 
-The parts of :func:`dpnotes.lab.intrinsic_sgd.experiments.audit`.
+These are the parts of :func:`dpnotes.lab.intrinsic_sgd.experiments.audit`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HELD_OUT = 4  # one in so many fitted runs sets the threshold, the others the di
 
 
 class Pair(NamedTuple):
-    """A data set, the place in it that the record takes, the record and its label, the feature that only it has."""
+    """A data set, the place that the record takes in it, the record, its label, and the feature that only it has."""
 
     X: Features
     y: Integers
@@ -35,13 +35,13 @@ class Pair(NamedTuple):
 
     @one_thread()
     def ends(self, setting: Setting, *, runs: int, seed: int, device: str) -> Features:
-        """Last weights without and with the record, [runs, 2, p]."""
+        """Train without and with the record, and return the last weights, [runs, 2, p]."""
         pair: dict[str, Any] = {"neighbours": [self.place], "replacement": (self.record, self.label)}
         fitted = fit_sgd(self.X, self.y, **pair, n_runs=runs, random_state=seed, device=device, **setting.sgd)
         return fitted.all_weights
 
     def initial_range(self, setting: Setting) -> tuple[float, float]:
-        """Least and largest value that the initial weight of the feature can have."""
+        """Return the least and the largest value that the initial weight of the feature can have."""
         limit = math.sqrt(6 / (self.X.shape[1] + 1))
         if setting.initial == "varied":
             return -limit, limit
@@ -52,7 +52,7 @@ class Pair(NamedTuple):
 
 
 def pair(setting: Setting, record: str, device: str) -> Pair:
-    """Record 0 is left out of both data sets, and takes the place of the exchanged record in the one without it."""
+    """Make a pair without record 0, which takes the place of the exchanged record in the data set without it."""
     X, y = setting.records.X, setting.records.y
     absent, labels = X[1:].copy(), y[1:].copy()
     place, own, feature = 0, (X[1], int(y[1])), None
@@ -86,9 +86,10 @@ def _quiet(setting: Setting, device: str) -> tuple[Features, int]:
 
 
 def likelihood_ratio(ends: Features, *, test_runs: int) -> tuple[Features, float, float]:
-    """Direction and threshold of the test, from ends [runs, 2, p], and the distance in standard deviations along it.
+    """Fit the test to ends [runs, 2, p]: its direction and threshold, and the distance in standard deviations.
 
-    The threshold is where the largest epsilon is expected of so many test runs; where none is, in the middle.
+    The threshold is the point at which this number of test runs should give the largest epsilon. If no epsilon above 0
+    is expected, the threshold is in the middle.
     """
     held_out, fitted = ends[: len(ends) // HELD_OUT], ends[len(ends) // HELD_OUT :]
     shift = (fitted[:, 1] - fitted[:, 0]).mean(axis=0)
@@ -107,12 +108,12 @@ def likelihood_ratio(ends: Features, *, test_runs: int) -> tuple[Features, float
 
 
 def counts(true_positives: int, false_positives: int, runs: int) -> dict[str, int]:
-    """What a test counted on ``runs`` with the record and as many without it, as the bounds take it."""
+    """Collect the counts of a test on ``runs`` with the record and as many without it, for the bounds."""
     return {"true_positives": true_positives, "positives": runs, "false_positives": false_positives, "negatives": runs}
 
 
 def proved(counted: dict[str, int], *, delta: float, certain: bool) -> dict[str, float]:
-    """What the counts prove with confidence; ``certain``: false positives are impossible, and not only not seen."""
+    """Compute what the counts prove with confidence; ``certain`` says that false positives are impossible."""
     if certain:
         tail = 2 * CONFIDENCE - 1  # all that may fail is spent on one side of one rate
         low = clopper_pearson(counted["true_positives"], counted["positives"], confidence=tail).low

@@ -1,13 +1,14 @@
-"""Every printed number of Hyland and Tople (2019), and every sentence of theirs about a figure, judged by our rows.
+"""Every printed number of Hyland and Tople (2019), and each of their sentences about a figure, judged by our rows.
 
-Where the standard errors come from: what a whole study yields (Table III, accuracy without noise) has the standard
-deviation over our studies, with other splits on Forest and Adult, other projections on MNIST-binary, and the printed
-study is one more of them. With noise, runs are as many as seeds, here and in the paper, which prints a standard
-deviation of single runs and says "average across experiments"; a study's own error is that of its accuracy without
-noise. A gain has its paired error, and the printed one ours; with the shared draw it is borrowed from own draws at the
-same sensitivity. Settings and bounds are exact. The largest of many distances in one study has no known error.
+The standard errors have several sources. The results of a whole study (Table III, accuracy without noise) have the
+standard deviation over our studies, with other splits on Forest and Adult and other projections on MNIST-binary. The
+printed study counts as one more study. With noise, there are as many runs as seeds, here and in the paper, which prints
+a standard deviation of single runs and says "average across experiments". The error of the study itself is then the
+error of its accuracy without noise. A gain has its paired error, and the printed gain has ours. With the shared draw,
+this error is borrowed from separate draws at the same sensitivity. Settings and bounds are exact. The largest of many
+distances in one study has no known error.
 
-MNIST-binary is read as the paper states it, rows of norm 1; other readings are causes.
+MNIST-binary is read as the paper states it, with rows of norm 1; other readings are possible causes of differences.
 """
 
 from __future__ import annotations
@@ -56,12 +57,12 @@ Found = dict[str, Ours]  # by the keys of the file of cells: a quantity and the 
 
 
 def cells() -> list[Cell]:
-    """All printed numbers and sentences of the paper, in the order of its tables."""
+    """List all printed numbers and sentences of the paper, in the order of its tables."""
     return scorecard.cells("intrinsic_sgd", computed(), all_causes=True)
 
 
 def computed() -> Found:
-    """What the published rows say, by the key of the cell."""
+    """Compute the results of the published rows, by the key of the cell."""
     rows = {name: read_store(published_store(f"intrinsic_sgd_{name}")) for name in STORES}
     found = tables.studies(rows["scaling"], rows["repeats"], rows["summary"])
     numbers = {**_settings(rows["summary"]), **_of_studies(found), **_of_noise(rows, found)}

@@ -1,6 +1,6 @@
 """Evidence on claims 30 to 36: the intrinsic privacy of stochastic gradient descent (Hyland and Tople 2019).
 
-SGD is trained here as it is written down: in shared batches, over all orders, in exact fractions.
+SGD is trained here literally: in shared batches, over all orders, in exact fractions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Found = tuple[float | Fraction, bool]  # what was computed, and whether what els
 
 @evidence(30)
 def sensitivity() -> list[Finding]:
-    """Literal SGD never passes 2 ceil(k) L eta / B, and passes the printed values at the paper's own settings."""
+    """Check that SGD never exceeds 2 ceil(k) L eta / B, but exceeds the printed values at the paper's own settings."""
     reached = max(_largest_fraction_of_bound(rate, steps) for rate in (0.1, 1.0, 4.0) for steps in (3, 5, 8))
     moved = [(distance := _farthest(task, norm=1.0), _passes(task, distance)) for task in tasks()]
     # n = 4, B = 2, L = eta = 1, three steps: k = 3/2
@@ -47,7 +47,7 @@ def sensitivity() -> list[Finding]:
 
 @evidence(31)
 def variability() -> list[Finding]:
-    """The bounds are ordered as claimed; the distances need not be, and where they are, SGD can hide nothing."""
+    """Check that the bounds are ordered as claimed, but not the distances, and that SGD may hide nothing."""
     n, passes = 6, 2
     order = tuple(range(n))
     fixed = [sum(map(int.__eq__, order, other)) for other in permutations(order)]  # points that stay, by shuffle
@@ -67,13 +67,13 @@ def variability() -> list[Finding]:
 
 @evidence(32)
 def intrinsic_level() -> list[Finding]:
-    """Under the paper's assumption its epsilons are on the safe side; a one-hot feature breaks the assumption."""
+    """Check that the epsilons are on the safe side by the paper's assumption, which a one-hot feature breaks."""
     return judged(32, *(found for task in tasks() for found in (*_if_gaussian(task), _if_one_hot(task))))
 
 
 @evidence(33)
 def observed_sensitivity() -> list[Finding]:
-    """Pairs of data sets, at the paper's own settings, farther apart than any pair that the paper looked at."""
+    """Find pairs of data sets, at the paper's own settings, that are farther apart than any pair in the paper."""
     one, two = ([0 if record == left_out else record for record in range(1, 6)] for left_out in (1, 2))
     places = sum(first != second for first, second in zip(one, two, strict=True))
     return judged(33, *(found for task in tasks()[1:] for found in _beyond_the_observed(task)), places)
@@ -81,7 +81,7 @@ def observed_sensitivity() -> list[Finding]:
 
 @evidence(34)
 def augmented() -> list[Finding]:
-    """The theorem is exact where its assumption is granted, and gives SGD itself nothing."""
+    """Check that the theorem is exact if its assumption is granted, and says nothing about SGD itself."""
     worst = max(
         gaussian_delta(epsilon, task.sensitivity / _total_noise(task, epsilon, fraction)) / task.delta
         for task in tasks()
@@ -105,13 +105,13 @@ def augmented() -> list[Finding]:
 
 @evidence(35)
 def misprinted_constant() -> list[Finding]:
-    """Table III was computed with log(1.25 / delta); the constant as printed is larger, and so still sufficient."""
+    """Check that Table III was computed with log(1.25 / delta), and that the larger printed constant suffices."""
     return judged(35, *(found for task in tasks() for found in _constant(task)))
 
 
 @evidence(36)
 def less_noise() -> list[Finding]:
-    """What counting on SGD's noise saves, what exact calibration saves without it, and what Table IV's entries say."""
+    """Compute the savings by counting on SGD's noise and by exact calibration, and check the entries of Table IV."""
     return judged(36, *(found for task in tasks() for found in _saving(task)))
 
 
@@ -255,7 +255,7 @@ def _seed_against_record(
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
-    """Least delta for Gaussian noise whose standard deviation is 1 / mu of the sensitivity: the textbook condition."""
+    """Compute the least delta, exactly, of Gaussian noise whose standard deviation is 1 / mu of the sensitivity."""
     above, below = stats.norm.cdf(np.array([mu / 2, -mu / 2]) - epsilon / mu)
     return float(above - math.exp(epsilon) * below)
 
@@ -293,19 +293,19 @@ def _batches(task: Task, *, place: int) -> Integers:
 
 
 def linear(weight: Fraction, record: int | Fraction) -> int | Fraction:
-    """Gradient of the loss ``weight * record``."""
+    """Return the gradient of the loss ``weight * record``."""
     return record
 
 
 def quadratic(weight: Fraction, record: int | Fraction) -> int | Fraction:
-    """Gradient of the loss ``(weight - record)^2 / 2``."""
+    """Return the gradient of the loss ``(weight - record)^2 / 2``."""
     return weight - record
 
 
 def end_weights(
     records: Sequence[int | Fraction], gradient: Gradient, *, learning_rate: Fraction, **batches: int
 ) -> list[Fraction]:
-    """Weight of each order of :func:`all_orders` after a step from 0 on the mean loss of each batch."""
+    """Compute, for each order of :func:`all_orders`, the weight after a step on each batch, from weight 0."""
     ends = []
     for order in all_orders(len(records), **batches):
         weight = Fraction(0)
@@ -316,20 +316,20 @@ def end_weights(
 
 
 def all_orders(n: int, *, batch_size: int = 1, passes: int = 1, steps: int | None = None) -> Iterator[Batches]:
-    """Batches of all equally likely orders: n records shuffled afresh for each pass, cut off after ``steps``."""
+    """List the batches of all equally likely orders: each pass shuffles n records again; ``steps`` batches are used."""
     for orders in product(permutations(range(n)), repeat=passes):
         yield [order[at : at + batch_size] for order in orders for at in range(0, n, batch_size)][:steps]
 
 
 def distribution(ends: Sequence[Fraction]) -> dict[Fraction, Fraction]:
-    """Probability of each end weight, from the ends of equally likely orders."""
+    """Compute the probability of each end weight, from the ends of equally likely orders."""
     return {end: Fraction(count, len(ends)) for end, count in Counter(ends).items()}
 
 
 def shuffled_batches(n: int, *, batch_size: int, steps: int, generator: np.random.Generator, place: int) -> Integers:
-    """Records of each step, [steps, batch_size]: a fresh order for each pass, a short last batch left out.
+    """Draw the records of each step, [steps, batch_size]: a fresh order for each pass, without a short last batch.
 
-    ``place`` is where record 0 stands in every pass.
+    ``place`` is the place of record 0 in every pass.
     """
     whole = n // batch_size  # steps of a pass
     orders = np.stack([generator.permutation(n) for _ in range(math.ceil(steps / whole))])  # [passes, n]
@@ -341,10 +341,10 @@ def shuffled_batches(n: int, *, batch_size: int, steps: int, generator: np.rando
 def logistic_sgd(
     features: Floats, labels: Floats, batches: Integers, *, learning_rate: float, initial: Floats
 ) -> Floats:
-    """End weights [runs, d] of logistic regressions trained side by side.
+    """Train logistic regressions side by side, and return their end weights [runs, d].
 
-    ``features`` [runs, n, d], ``labels`` [runs, n] in {0, 1}, ``batches`` [steps, batch_size] shared by all runs or
-    [steps, runs, batch_size], ``initial`` [d] or [runs, d].
+    The shapes are ``features`` [runs, n, d], ``labels`` [runs, n] with values in {0, 1}, ``initial`` [d] or [runs, d],
+    and ``batches`` [steps, batch_size] if all runs share them, else [steps, runs, batch_size].
     """
     runs = np.arange(len(features))[:, None]
     weights = np.broadcast_to(initial, (len(features), features.shape[-1])).copy()

@@ -1,4 +1,4 @@
-"""Records of the chapter on intrinsic privacy: the paper's three tasks, an embedded one, and the reader's own file."""
+"""Records of the chapter on intrinsic privacy: the paper's three tasks, a small task, and the reader's own file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCALINGS = {  # of the rows of the digits, in words
     "none": "none",
     "rows": "rows to norm 1, as the paper states",
     "rows before projection": "rows to norm 1, then projected",
-    "largest row": "all by the largest norm",
+    "largest row": "all rows divided by the largest norm",
     "features": "features standardised",
 }
 
@@ -52,22 +52,23 @@ class Records(NamedTuple):
 
 @functools.lru_cache(maxsize=1)
 def records(dataset: str, scale_rows: bool = False) -> Records:
-    """Records of a task.
+    """Load the records of a task.
 
     Parameters
     ----------
     dataset : str
-        ``"mnist"`` (3 against 5, projected to 50 features), ``"covertype"`` (types 1 and 2), ``"adult"``: the paper's
-        tasks, each row of norm 1; ``"mnist-unscaled"``: the same projection without the scaling, rows of norm 5 to 18;
-        ``"breast_cancer"``, rows of norm 1; or a file, as :func:`dpnotes.data.load_file` reads it: of several classes
-        the first one, code 0, against all others.
+        ``"mnist"`` (3 against 5, projected to 50 features), ``"covertype"`` (types 1 and 2) and ``"adult"`` are the
+        paper's tasks, with rows of norm 1. ``"mnist-unscaled"`` is the same projection without the scaling, with rows
+        of norm 5 to 18. ``"breast_cancer"`` has rows of norm 1. Anything else is a file that
+        :func:`dpnotes.data.load_file` can read; if it has several classes, the first one has code 0, and all others 1.
     scale_rows : bool
-        Of a file: whether each row is divided by its own norm, rather than all by the root of the number of columns.
+        Scaling of a file: whether each row is divided by its own norm. If not, all rows are divided by the root of the
+        number of columns.
 
     Raises
     ------
     ValueError
-        If there is no such task, or the file cannot be used; the message lists all that is wrong with it.
+        If there is no such task, or the file cannot be used. The message lists all faults of the file.
     FileNotFoundError
         If there is no such file.
     """
@@ -87,7 +88,7 @@ def records(dataset: str, scale_rows: bool = False) -> Records:
 
 
 def located(dataset: str, target: str = "") -> str:
-    """The name of a task as it is; of a file what rows call it: see :func:`dpnotes.lab.own_data.reference`.
+    """Return the name of a task unchanged, and of a file its :func:`dpnotes.lab.own_data.reference`, as in rows.
 
     Raises
     ------
@@ -106,13 +107,13 @@ def located(dataset: str, target: str = "") -> str:
 
 
 def digits(scaling: str, projection: int) -> Records:
-    """The digits 3 and 5 of MNIST, projected to 50 features, in several readings of how their rows are scaled.
+    """Load the digits 3 and 5 of MNIST, projected to 50 features, with one of several scalings of the rows.
 
     Parameters
     ----------
     scaling : {"none", "rows", "rows before projection", "largest row", "features"}
-        Projected pixels as they are; each row divided by its norm, after or before the projection; all by the largest
-        norm; each feature brought to mean 0 and standard deviation 1.
+        In this order: projected pixels without scaling; each row divided by its norm after the projection, or before
+        it; all rows divided by the largest norm; each feature scaled to mean 0 and standard deviation 1.
     projection : int
         Seed of the random projection.
     """
@@ -133,14 +134,15 @@ def digits(scaling: str, projection: int) -> Records:
 
 
 def resplit(dataset: str, seed: int) -> Records:
-    """A task of which other records train: drawn anew as the split ``"intrinsic_sgd"`` draws or takes them.
+    """Load a task with other training records, drawn again as the split ``"intrinsic_sgd"`` draws them.
 
     Parameters
     ----------
     dataset : {"covertype", "adult"}
-        Forest: which records train, validate and test; Adult: which of the records of ``adult.data`` validate.
+        For Forest, the seed decides which records train, validate and test. For Adult, it decides which of the records
+        of ``adult.data`` validate.
     seed : int
-        Of the order; 0 gives Forest's own split.
+        Seed of the order. With 0, Forest has its own split.
     """
     split: Any = data.load(dataset, split=SPLITS["adult"] if dataset == "adult" else "original")
     X, y = np.concatenate([split.X_train, split.X_validation]), np.concatenate([split.y_train, split.y_validation])

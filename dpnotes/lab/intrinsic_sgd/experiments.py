@@ -35,15 +35,15 @@ def _origin(setting: Setting, device: str) -> Metrics:
 
 @experiment("intrinsic_sgd.summary")
 def summary(*, device: str = "auto", **row: Any) -> Metrics:
-    """Train from every seed on every neighbouring data set, and say how the last weights differ.
+    """Train from every seed on every neighbouring data set, and measure how the last weights differ.
 
     Returns
     -------
     dict
-        sigma and its range (:func:`dpnotes.lab.intrinsic_sgd.runs.weight_stds`); observed, neighbours, means
-        (:func:`dpnotes.lab.intrinsic_sgd.runs.sensitivities`); published, proved (bounds, None where there is none);
-        rejected, rejected_corrected (weights of a data set whose normality is rejected at 0.05, and at 0.05 / p, means
-        over data sets); accuracy and accuracy_std over seeds; n, n_test, d, n_parameters, longest_row; data.
+        sigma and its range (:func:`dpnotes.lab.intrinsic_sgd.runs.weight_stds`); observed, neighbours and means
+        (:func:`dpnotes.lab.intrinsic_sgd.runs.sensitivities`); published and proved (bounds, or None if there is none);
+        rejected and rejected_corrected (number of weights for which normality is rejected at 0.05 and at 0.05 / p,
+        averaged over data sets); accuracy and accuracy_std over seeds; n, n_test, d, n_parameters, longest_row; data.
     """
     setting = Setting(**row)
     given, trained = setting.records, runs.trained(setting, device)
@@ -67,17 +67,17 @@ def summary(*, device: str = "auto", **row: Any) -> Metrics:
 
 @experiment("intrinsic_sgd.distances")
 def distances(*, quantity: str, device: str = "auto", **row: Any) -> Metrics:
-    """Percentiles of a quantity over the runs of :func:`summary`.
+    """Compute percentiles of a quantity over the runs of :func:`summary`.
 
     Parameters
     ----------
     quantity : {"data", "seed", "both", "p-value"}
-        See :func:`dpnotes.lab.intrinsic_sgd.runs.sample`.
+        Quantity of :func:`dpnotes.lab.intrinsic_sgd.runs.sample`.
 
     Returns
     -------
     dict
-        q0 to q100, the percentiles; mean; count, how many values there are; data.
+        q0 to q100 (the percentiles), mean, count (number of values) and data.
     """
     setting = Setting(**row)
     values = runs.sample(quantity, runs.trained(setting, device).all_weights, seed=setting.seed)
@@ -89,25 +89,26 @@ def distances(*, quantity: str, device: str = "auto", **row: Any) -> Metrics:
 def utility(
     *, noise: str, analysis: str | None, counted: bool, epsilon: float | None, device: str = "auto", **row: Any
 ) -> Metrics:
-    """Accuracy of the logistic regressions of :func:`summary`, on the unmodified data set, once noise is added.
+    """Measure the accuracy of the logistic regressions of :func:`summary` with noise, on the unmodified data set.
 
-    All rows add the same standard normal draws, times their sigma, so that differences between rows are paired.
+    All rows add the same standard normal draws, multiplied by their own sigma. Differences between rows are therefore
+    paired.
 
     Parameters
     ----------
     noise : {"none", "published", "observed", "proved"}
-        The sensitivity that the noise is for; ``"observed"`` is the largest distance in these very runs.
+        The sensitivity that the noise covers. ``"observed"`` is the largest distance in the same runs.
     analysis : {"tight", "published"} or None
         Calibration of the Gaussian mechanism.
     counted : bool
-        Whether the noise that SGD has of its own, as measured in these runs, is subtracted.
+        Whether SGD's own noise, as measured in these runs, is subtracted.
     epsilon : float or None
 
     Returns
     -------
     dict
-        accuracy; accuracy_std; noise_sigma; gain (mean of the paired differences to the same row with
-        ``counted=False``) and gain_t, its t statistic; n_models; data.
+        accuracy, accuracy_std, noise_sigma, gain (mean of the paired differences to the same row with
+        ``counted=False``), gain_t (t statistic of the gain), n_models and data.
     """
     setting = Setting(**row)
     full, used = 0.0, 0.0  # without and with what is counted
@@ -132,9 +133,10 @@ def utility(
 def draws(
     *, sensitivity: float, intrinsic_sigma: float, epsilon: float, draw: str, device: str = "auto", **row: Any
 ) -> Metrics:
-    """Accuracy with noise of the classical formula, when all models get the same draw, and when each has its own.
+    """Measure accuracy with noise of the classical formula, with one draw for all models or a draw for each.
 
-    The authors' code sets NumPy's seed to 0 before it draws, so that it adds the same numbers to all models.
+    An early version of the authors' code sets NumPy's seed to 0 before it draws. It therefore adds the same numbers to
+    all models.
 
     Parameters
     ----------
@@ -142,13 +144,15 @@ def draws(
         As printed in Table III.
     epsilon : float
     draw : {"shared", "own"}
-        The first draws of NumPy's old generator at seed 0, for all models; or draws of :func:`utility`.
+        ``"shared"``: the first draws of NumPy's old generator at seed 0, for all models. ``"own"``: the draws of
+        :func:`utility`.
 
     Returns
     -------
     dict
-        noiseless and noiseless_std, accuracy and accuracy_std with the noise in full; noise_sigma; gain where SGD's own
-        noise is subtracted, and gap_closed, its fraction of what noise costs; data.
+        noiseless and noiseless_std (accuracy without noise), accuracy and accuracy_std (with the full noise),
+        noise_sigma, gain (if SGD's own noise is subtracted), gap_closed (the gain divided by the accuracy that the
+        noise costs) and data.
     """
     setting = Setting(**row)
     weights = runs.trajectories(setting, (setting.steps,), device)  # [n_seeds, 1, p]
@@ -188,14 +192,14 @@ def _noisy_accuracies(setting: Setting, sigma: float, device: str) -> Features:
 @experiment("intrinsic_sgd.scaling")
 @one_thread()
 def scaling(*, scaling: str, projection: int, seed: int, device: str = "auto", **row: Any) -> Metrics:
-    """Sigma, observed sensitivity and accuracy on the digits 3 and 5, by how their rows are scaled.
+    """Measure sigma, observed sensitivity and accuracy on the digits 3 and 5, with one of several scalings.
 
     Parameters
     ----------
     scaling, projection
-        See :func:`dpnotes.lab.intrinsic_sgd.data.digits`.
+        Arguments of :func:`dpnotes.lab.intrinsic_sgd.data.digits`.
     seed, row
-        batch_size, learning_rate, steps, n_seeds and n_neighbours, as :func:`summary`.
+        Seed, batch_size, learning_rate, steps, n_seeds and n_neighbours, as for :func:`summary`.
     device : str
 
     Returns
@@ -209,19 +213,19 @@ def scaling(*, scaling: str, projection: int, seed: int, device: str = "auto", *
 @experiment("intrinsic_sgd.repeats")
 @one_thread()
 def repeats(*, dataset: str, seed: int, device: str = "auto", **row: Any) -> Metrics:
-    """The study of Table III once more, with other records to train on, other neighbours, other seeds.
+    """Repeat the study of Table III with other training records, neighbouring data sets and seeds.
 
     Parameters
     ----------
     dataset, seed
-        See :func:`dpnotes.lab.intrinsic_sgd.data.resplit`; the seed is that of the study, too.
+        Arguments of :func:`dpnotes.lab.intrinsic_sgd.data.resplit`. The study uses the same seed.
     row, device
-        As :func:`scaling`, which repeats MNIST-binary by its projection.
+        The same as for :func:`scaling`, which repeats MNIST-binary with other projections.
 
     Returns
     -------
     dict
-        Of :func:`scaling`.
+        The same keys as for :func:`scaling`.
     """
     return _study(resplit(dataset, seed), seed, device, row)
 
@@ -241,12 +245,13 @@ def _study(given: Records, seed: int, device: str, row: Mapping[str, Any]) -> Me
 
 @experiment("intrinsic_sgd.cost")
 def cost(*, device: str = "auto", **row: Any) -> Metrics:
-    """Processor time of the runs of :func:`summary`, and of all statistics of them, utility included.
+    """Measure the processor time of the runs of :func:`summary` and of all their statistics, utility included.
 
     Returns
     -------
     dict
-        runs; training_seconds and statistics_seconds of this process on one thread, without reading the data; data.
+        runs, training_seconds, statistics_seconds and data. The seconds are processor time of this process on one
+        thread, without reading the data.
     """
     setting = Setting(**row)
     _ = setting.records  # reading them is not counted
@@ -270,12 +275,15 @@ def cost(*, device: str = "auto", **row: Any) -> Metrics:
 
 @experiment("intrinsic_sgd.trajectory")
 def trajectory(*, run: int, step: int, device: str = "auto", **row: Any) -> Metrics:
-    """Two weights of one run after so many steps, orders differing between runs from one initial weight (Figure 1).
+    """Return two weights of one run after a number of steps (Figure 1).
+
+    The runs start from the same initial weights and have different orders.
 
     Returns
     -------
     dict
-        first, second: weights 26 and 36, counted from 0, as in the paper, or 0 and 1 where there are fewer; data.
+        first, second and data. The two weights are weights 26 and 36, counted from 0, as in the paper, or weights 0 and
+        1 if there are fewer.
     """
     setting = Setting(**row)
     steps = grids.checkpoints(setting.steps)
@@ -288,27 +296,30 @@ def trajectory(*, run: int, step: int, device: str = "auto", **row: Any) -> Metr
 def audit(*, record: str, fit_runs: int, test_runs: int, device: str = "auto", **row: Any) -> Metrics:
     """Test membership of one record from the last weights, on fresh runs, and bound epsilon from below.
 
-    Both data sets are trained under each seed: what the record does is then seen at the first digit, whatever the seed
-    does. The bounds need the runs of either data set to be independent of each other, not the two sets.
+    Each seed trains on both data sets, so the effect of the record is seen whatever the seed does. The bounds only need
+    the runs on each data set to be independent of each other; the two sets of runs may depend on each other.
 
-    The test is the likelihood ratio of two Gaussians with one full covariance, fitted to three in four of ``fit_runs``;
-    its threshold is fixed on the remaining ones. For a feature of its own the test is whether that weight lies outside
-    the range of the initial weights, where it cannot be without the record: no false positive is possible, so that the
-    fraction of true positives is a delta at every epsilon, and no epsilon is enough where it is above 1/n.
+    The test is the likelihood ratio of two Gaussians with the same full covariance, fitted to three quarters of
+    ``fit_runs``. The other quarter determines the threshold. If the record has a feature that no other record has, the
+    test asks whether the weight of this feature lies outside the range of the initial weights. Without the record this
+    cannot happen, so no false positive is possible. The fraction of true positives then estimates a lower bound on
+    delta at every epsilon, and no epsilon is enough if this bound is above 1/n.
 
     Parameters
     ----------
     record : {"typical", "only holder", "quiet direction", "own feature"}
-        Of the data: a record exchanged for another; the one that alone has some feature. Constructed: one in the
-        direction in which runs differ least; one that has a feature alone and nothing else.
+        ``"typical"`` and ``"only holder"`` are records of the data: a record that is exchanged for another one, and the
+        only record with some feature. The others are constructed: a record in the direction in which runs differ least,
+        and a record that has its own feature and nothing else.
     fit_runs, test_runs : int
-        Runs on either data set to fit the test to, and to count its errors on.
+        Numbers of runs on each data set to which the test is fitted, and on which its errors are counted.
 
     Returns
     -------
     dict
         mu_fitted (distance of the fitted means in standard deviations), shift (in the units of the weights), the four
-        counts; epsilon_low at delta = 1/n, mu_low, delta_low at epsilon = 0: what the counts prove at 95%; data.
+        counts, data, and three bounds that the counts prove at 95%: epsilon_low (at delta = 1/n), mu_low and delta_low
+        (at epsilon = 0).
     """
     setting = Setting(**row)
     pair = audits.pair(setting, record, device)
@@ -334,7 +345,7 @@ def audit(*, record: str, fit_runs: int, test_runs: int, device: str = "auto", *
 def last_iterate(
     *, dataset: str, epsilon: float, n_runs: int, seed: int, scale_rows: bool = False, device: str = "cpu", **sgd: Any
 ) -> Metrics:
-    """Accuracy of noisy gradient descent at the same epsilon and delta = 1/n: the sound comparison.
+    """Measure the accuracy of noisy gradient descent, which has a guarantee, at the same epsilon and delta = 1/n.
 
     Parameters
     ----------
@@ -344,7 +355,7 @@ def last_iterate(
     Returns
     -------
     dict
-        accuracy and accuracy_std over runs; noise_sigma of each weight in each step; data.
+        accuracy and accuracy_std over runs, noise_sigma (of each weight in each step) and data.
     """
     given = records(dataset, scale_rows)
     sigma = NoisySGD(epsilon, 1 / len(given.X), adjacency="replace-one", **sgd).calibrate(len(given.X))

@@ -35,7 +35,7 @@ CURVES = {  # of utility, by the columns noise and counted, in words; those of t
 
 
 def _or_gap(figure: Callable[..., Figure]) -> Callable[..., Figure]:
-    """Decorator of a figure of rows: where there are none, the word for a gap stands in its place."""
+    """Decorate a figure of rows: without rows, the figure shows the word for a gap."""
 
     @functools.wraps(figure)
     def drawn(rows: pd.DataFrame, *args: Any, **kwargs: Any) -> Figure:
@@ -50,7 +50,7 @@ def _or_gap(figure: Callable[..., Figure]) -> Callable[..., Figure]:
 
 @_or_gap
 def paths(rows: pd.DataFrame) -> Figure:
-    """Two weights of several runs from one start; in colour, the two runs whose first weights end farthest apart.
+    """Draw two weights of several runs from one start, with colour for the runs whose first weights end farthest apart.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def paths(rows: pd.DataFrame) -> Figure:
 
 @_or_gap
 def distances(rows: pd.DataFrame, bounds: Mapping[str, float | None]) -> Figure:
-    """Densities of distances between last weights, one panel a task; a line at each bound on what a record can do.
+    """Draw densities of distances between last weights, one panel for each task, with the bound on one record's effect.
 
     Parameters
     ----------
@@ -100,18 +100,18 @@ def distances(rows: pd.DataFrame, bounds: Mapping[str, float | None]) -> Figure:
 
 @_or_gap
 def pairwise_epsilons(rows: pd.DataFrame, scales: Mapping[tuple[str, str], float], *, published: Any = None) -> Figure:
-    """Densities of the epsilon of single pairs of data sets, one panel a task.
+    """Draw densities of the epsilon of single pairs of data sets, one panel for each task.
 
-    It is their distance times log(1.25/delta)'s constant / sigma.
+    This epsilon is the distance of a pair multiplied by the epsilon of a distance of 1, by the paper's formula.
 
     Parameters
     ----------
     rows : DataFrame
-        Columns dataset, initial, quantity, q0 to q100 of the distances of data sets.
+        Columns dataset, initial, quantity, and q0 to q100 of the distances between data sets.
     scales : mapping of (dataset, initial) to float
         Epsilon of a distance of 1.
     published : mapping of dataset to (centre, largest), optional
-        Shown as open markers.
+        Values of the paper, shown as open markers.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def pairwise_epsilons(rows: pd.DataFrame, scales: Mapping[tuple[str, str], float
 
 @_or_gap
 def p_values(rows: pd.DataFrame, n_weights: Mapping[str, int]) -> Figure:
-    """Cumulative fractions of the p-values of the tests of normality, one line a task, with the two thresholds.
+    """Draw cumulative fractions of the p-values of the normality tests, one line for each task, with both thresholds.
 
     Parameters
     ----------
@@ -159,16 +159,17 @@ def p_values(rows: pd.DataFrame, n_weights: Mapping[str, int]) -> Figure:
 
 @_or_gap
 def utility(rows: pd.DataFrame, last_iterate: pd.DataFrame | None = None) -> Figure:
-    """Accuracy against epsilon, one panel a task: noise in full, less SGD's own, and no noise.
+    """Draw accuracy against epsilon, one panel for each task: full noise, noise without SGD's own part, and no noise.
 
-    The paper's curves; or, with ``last_iterate``, those of the paper's theoretical sensitivity beside what is proved.
+    The curves are the paper's. With ``last_iterate``, they are the curves for the paper's theoretical sensitivity and
+    for the proved methods.
 
     Parameters
     ----------
     rows : DataFrame
-        Of one initialisation: columns dataset, noise, analysis, counted, epsilon, accuracy.
+        Rows of one initialisation, with the columns dataset, noise, analysis, counted, epsilon and accuracy.
     last_iterate : DataFrame, optional
-        Columns dataset, epsilon, accuracy: noise in each step.
+        Rows for noise in each step, with the columns dataset, epsilon and accuracy.
 
     Returns
     -------
@@ -197,12 +198,12 @@ def utility(rows: pd.DataFrame, last_iterate: pd.DataFrame | None = None) -> Fig
 
 @_or_gap
 def batch_sizes(table: pd.DataFrame) -> Figure:
-    """Sigma against the batch size at the same number of passes, one panel an initialisation, one curve a task.
+    """Draw sigma against batch size at equal passes, a panel for each initialisation and a curve for each task.
 
     Parameters
     ----------
     table : DataFrame
-        Columns dataset, batch_size, sigma_varied, sigma_fixed, at one rate, constant.
+        Columns dataset, batch_size, sigma_varied and sigma_fixed, at one constant rate.
 
     Returns
     -------

@@ -53,22 +53,22 @@ def settings(
     require_bound: bool = True,
     **own: float,
 ) -> Grid:
-    """Settings of logistic regression with varied and with fixed initial weights, for each task of a scale.
+    """List settings of logistic regression with varied and with fixed initial weights, for each task of a scale.
 
     Parameters
     ----------
     scale : {"paper", "quick"}
     dataset : str
-        Another task, or a file; empty: those of the scale.
+        Another task, or a file. If empty, the tasks of the scale are used.
     target : str
-        Of a file: column of the classes; empty: the last one, or the array ``y``.
+        Column of the classes of a file. If empty, it is the last column, or the array ``y``.
     scale_rows : bool
-        Of a file: divide each row by its own norm.
+        Whether each row of a file is divided by its own norm.
     require_bound : bool
-        False: a learning rate beyond 2 / smoothness is taken, and there is no bound on the sensitivity.
+        If False, a learning rate above 2 / smoothness is accepted, and there is no bound on the sensitivity.
     own
-        batch_size, learning_rate, steps, n_seeds and n_neighbours in place of the task's own; 0 keeps those. A file has
-        none: batches of 32, rate 0.5, 1,000 steps, 50 seeds and 20 neighbours.
+        batch_size, learning_rate, steps, n_seeds and n_neighbours, which replace the task's values; 0 retains the
+        task's value. A file has batches of 32, rate 0.5, 1,000 steps, 50 seeds and 20 neighbours.
 
     Raises
     ------
@@ -84,8 +84,8 @@ def settings(
             raise ValueError(f"{name} must be {least}, or 0 for the task's own, got {name}={value}")
     if (learning_rate := own.get("learning_rate", 0.0)) > LARGEST_RATE and require_bound:
         raise ValueError(
-            f"learning_rate must be <= 2 / smoothness = {LARGEST_RATE:g}, got learning_rate={learning_rate}; beyond, "
-            "no bound on the sensitivity holds: give require_bound=False to go without one"
+            f"learning_rate must be <= 2 / smoothness = {LARGEST_RATE:g}, got learning_rate={learning_rate}; above "
+            "this rate no bound on the sensitivity holds: give require_bound=False to train without a bound"
         )
     changed = {name: value for name, value in own.items() if value}
     names = (located(dataset, target),) if dataset else DATASETS[scale]
@@ -101,17 +101,17 @@ def settings(
 
 
 def by_scale(make: Callable[[Grid], Grid]) -> dict[str, Callable[[], Grid]]:
-    """The grid that ``make`` makes of the settings of each scale, made when it is asked for."""
+    """Return, for each scale, a function that makes the grid of its settings with ``make``."""
     return {scale: lambda scale=scale: make(settings(scale)) for scale in SCALES}  # type: ignore[misc]
 
 
 def checkpoints(steps: int) -> tuple[int, ...]:
-    """Steps after which a trajectory is recorded."""
+    """List the steps after which a trajectory is recorded."""
     return tuple(range(0, steps + 1, max(1, steps // CHECKPOINTS)))
 
 
 def with_networks(chosen: Grid) -> Grid:
-    """These settings, and the same tasks with one hidden layer where there is a network for them."""
+    """Add the same tasks with one hidden layer to these settings, if there is a network for them."""
     deep = [(row, *NETWORKS[row["dataset"]]) for row in chosen if row["dataset"] in NETWORKS]
     return chosen + [
         {**row, "hidden": units, "n_seeds": min(row["n_seeds"], seeds), "n_neighbours": neighbours}
@@ -120,12 +120,12 @@ def with_networks(chosen: Grid) -> Grid:
 
 
 def distances(chosen: Grid) -> Grid:
-    """A row for each distribution of each setting, networks included."""
+    """List a row for each distribution of each setting, networks included."""
     return [{**row, "quantity": quantity} for row in with_networks(chosen) for quantity in QUANTITIES]
 
 
 def utilities(chosen: Grid) -> Grid:
-    """No noise, and noise by each rule at each epsilon, with and without SGD's own counted."""
+    """List rows without noise, and with noise by each rule at each epsilon, with SGD's own noise counted or not."""
     names = ("noise", "analysis", "epsilon", "counted")
     rows = []
     for row in chosen:
@@ -143,7 +143,7 @@ def utilities(chosen: Grid) -> Grid:
 
 
 def draws(chosen: Grid) -> Grid:
-    """Table IV at epsilon = 1 with the numbers of Table III: one draw of noise for all models, and a draw for each."""
+    """List rows of Table IV at epsilon = 1, from the numbers of Table III: one draw for all models, or one for each."""
     paper = printed().set_index(["dataset", "quantity"])["printed"]
     return [
         {
@@ -160,7 +160,7 @@ def draws(chosen: Grid) -> Grid:
 
 
 def scalings(chosen: Grid) -> Grid:
-    """The digits in each scaling and several projections."""
+    """List the digits in each scaling and several projections."""
     return [
         {"scaling": scaling, "projection": projection, **_study(row)}
         for row in chosen
@@ -170,7 +170,7 @@ def scalings(chosen: Grid) -> Grid:
 
 
 def repeats(chosen: Grid) -> Grid:
-    """The studies of Forest and of Adult, each several times with another seed."""
+    """List the studies of Forest and of Adult, each with several other seeds."""
     return [
         {"dataset": row["dataset"], **_study(row), "seed": seed}
         for row in chosen
@@ -180,14 +180,14 @@ def repeats(chosen: Grid) -> Grid:
 
 
 def trajectories(chosen: Grid) -> Grid:
-    """Steps of eight runs from one initial weight, on Forest if it is among the tasks, else on the first."""
+    """List steps of eight runs from the same initial weights, on Forest or, without it, on the first task."""
     fixed = [row for row in chosen if row["initial"] == "fixed"]
     row = {**next((r for r in fixed if r["dataset"] == "covertype"), fixed[0]), "n_seeds": 8, "n_neighbours": 1}
     return [{**row, "run": run, "step": step} for run, step in product(range(8), checkpoints(row["steps"]))]
 
 
 def hyperparameters(chosen: Grid) -> Grid:
-    """Other batch sizes at the same number of passes, other rates, falling rates: one at a time."""
+    """List other batch sizes at the same number of passes, other rates and falling rates: one change at a time."""
     rows = []
     for row in chosen:
         base = {**row, "n_seeds": min(50, row["n_seeds"]), "n_neighbours": min(4, row["n_neighbours"])}
@@ -202,7 +202,7 @@ def hyperparameters(chosen: Grid) -> Grid:
 
 
 def audits(chosen: Grid) -> Grid:
-    """Records to tell from the last weights: see :func:`dpnotes.lab.intrinsic_sgd.experiments.audit`."""
+    """List the tests of records for :func:`dpnotes.lab.intrinsic_sgd.experiments.audit`."""
     rows = []
     for row in chosen:
         task, setting = row["dataset"], _without(row, "n_seeds", "n_neighbours")
@@ -214,7 +214,7 @@ def audits(chosen: Grid) -> Grid:
 
 
 def last_iterates(chosen: Grid) -> Grid:
-    """Noisy descent at each epsilon, for tasks whose rows have norm at most 1."""
+    """List noisy descent at each epsilon, for tasks whose rows have norm at most 1."""
     return [
         {**{name: row[name] for name in ("dataset", "scale_rows") if name in row}, "epsilon": epsilon, **LAST_ITERATE}
         for row in chosen
@@ -232,7 +232,7 @@ def _study(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def seconds(row: Mapping[str, Any]) -> float:
-    """Measured on one core: 0.3 microseconds a step of a logistic regression that shares its batch, 7 of a pair."""
+    """Estimate seconds on one core: a step takes 0.3 microseconds for a run that shares its batch, and 7 for a pair."""
     if "n_runs" in row:
         return 10.0
     if "test_runs" in row:

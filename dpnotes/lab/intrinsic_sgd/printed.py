@@ -23,9 +23,10 @@ QUANTITIES = (  # fields of a task after its name, as the file of the printed va
 
 
 def printed() -> pd.DataFrame:
-    """Tables I to IV: dataset (the paper's name), quantity, printed, sd (of single runs).
+    """Read Tables I to IV: dataset (the paper's name), quantity, printed, sd (of single runs).
 
-    A key of the file is a quantity and the task, ``tenfold`` before a gain that is judged as if printed too large.
+    A key of the file is a quantity and a task. It begins with ``tenfold`` for a gain that is judged as printed ten
+    times too large.
     """
     table = paper_table("cells_intrinsic_sgd").query("table.str.startswith('Table')")
     keys = table["key"].str.removeprefix("tenfold ").str.rpartition(", ")
@@ -39,7 +40,7 @@ class Task(
         "noiseless noisy gain closed",
     )
 ):
-    """One data set of the paper and what is printed of it.
+    """One data set of the paper, with its printed values.
 
     Parameters
     ----------
@@ -56,34 +57,34 @@ class Task(
     delta : float
         1 / n.
     epsilon, epsilon_observed : float
-        The intrinsic epsilon with either sensitivity.
+        The intrinsic epsilon with the theoretical and with the observed sensitivity.
     noiseless, noisy, gain, closed : float
-        At epsilon = 1 with the theoretical sensitivity: accuracy without noise and with it, what counting on SGD's own
-        noise adds to the latter, and the fraction of the gap that this is said to close.
+        Values at epsilon = 1 with the theoretical sensitivity: accuracy without noise, accuracy with noise, the gain
+        from counting on SGD's own noise, and the fraction of the gap that this gain is said to close.
     """
 
     def bound(self, analysis: str = "tight") -> float:
-        """Sensitivity for one fixed seed; ``"published"`` counts a broken-off pass as a fraction."""
+        """Compute the sensitivity for one fixed seed; ``"published"`` counts a broken-off pass as a fraction."""
         epochs = self.steps * self.batch_size / self.n
         loss = {"lipschitz": LIPSCHITZ, "smoothness": SMOOTHNESS, "learning_rate": self.learning_rate}
         return sgd_sensitivity(**loss, batch_size=self.batch_size, epochs=epochs, analysis=analysis)
 
     def ratio_range(self) -> tuple[float, float]:
-        """Least and largest sensitivity / sigma that the printed digits allow."""
+        """Compute the least and the largest sensitivity / sigma that the printed digits allow."""
         low, high = ((self.sensitivity + off) / (self.sigma - off) for off in (-HALF_DIGIT, HALF_DIGIT))
         return low, high
 
 
 @cache
 def tasks() -> tuple[Task, ...]:
-    """MNIST-binary, Forest and Adult."""
+    """Read the tasks MNIST-binary, Forest and Adult."""
     wide = printed().pivot_table("printed", "dataset", "quantity", sort=False)[list(QUANTITIES)]
     wide = wide.astype(dict.fromkeys(("n_train", "dimension", "batch_size", "convergence_batches"), int))
     return tuple(Task(*row) for row in wide.itertuples(name=None))
 
 
 def intrinsic_epsilon(*, sigma: float, sensitivity: float, delta: float, analysis: str = "tight") -> float:
-    """Epsilon at ``delta`` under the assumption of :func:`dpnotes.accounting.papers.intrinsic_sgd`.
+    """Compute epsilon at ``delta`` under the assumption of :func:`dpnotes.accounting.papers.intrinsic_sgd`.
 
     Parameters
     ----------
@@ -92,8 +93,8 @@ def intrinsic_epsilon(*, sigma: float, sensitivity: float, delta: float, analysi
         In the units of sigma.
     delta : float, in (0, 1)
     analysis : {"tight", "published"}
-        ``"published"``: ``sqrt(2 log(1.25 / delta)) sensitivity / sigma``, the paper's formula. It is proved for
-        results below 1, and too small for results above about 8.
+        ``"published"`` is the paper's formula, ``sqrt(2 log(1.25 / delta)) sensitivity / sigma``. This formula is
+        proved for results below 1, and gives too small values above about 8.
 
     Returns
     -------

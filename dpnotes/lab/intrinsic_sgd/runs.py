@@ -1,4 +1,4 @@
-"""Runs of SGD that differ in seed and in one record, kept while rows about them are computed, and their statistics."""
+"""Runs of SGD that differ in seed and in one record, stored while their rows are computed, and their statistics."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ PAIRS = 200_000  # of runs that differ in seed and data set, drawn of tens of mi
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """How the runs of one row are made: data, model, SGD, seeds and neighbours.
+    """Setting of the runs of one row: data, model, SGD, seeds and neighbours.
 
     Parameters
     ----------
     dataset : str
         See :func:`dpnotes.lab.intrinsic_sgd.data.records`.
     hidden : int or None
-        Units of a hidden layer; None is logistic regression.
+        Number of units of the hidden layer. None is logistic regression.
     output : {"sigmoid", "softmax"}
     initial : {"varied", "fixed"}
         Whether a seed draws the initial weights as well as the order of the records.
     batch_size, learning_rate, steps
-        Of SGD; the last batch of a pass is left out when it is smaller.
+        Settings of SGD. The last batch of a pass is left out if it is smaller.
     schedule : {"constant", "inverse", "inverse-root", "linear"}
-        Of the learning rate.
+        Schedule of the learning rate.
     n_seeds, n_neighbours : int
-        There are ``n_seeds * (n_neighbours + 1)`` runs; by default the fewest there can be, where a row asks for one
-        data set or makes its own pair.
+        There are ``n_seeds * (n_neighbours + 1)`` runs. The defaults are the smallest numbers, for rows that need only
+        one data set or make their own pair.
     seed : int
     scale_rows : bool
-        Of a file: whether each row is divided by its norm.
+        Whether each row of a file is divided by its norm.
     """
 
     dataset: str
@@ -71,12 +71,12 @@ class Setting:
 
     @property
     def steps_per_pass(self) -> int:
-        """Batches of a pass through all records except the first one; the remainder of a pass is left out."""
+        """Number of batches in a pass through all records except the first; the remainder of a pass is left out."""
         return max(1, (len(self.records.X) - 1) // self.batch_size)  # fit_sgd refuses a batch of more than all
 
     @property
     def rates(self) -> Features:
-        """Step lengths [steps], constant or falling, as 1/(1 + passes), as its root or linearly to 0."""
+        """Step lengths [steps]: constant, or falling as 1/(1 + passes), as the root of this, or linearly to 0."""
         passes = np.arange(self.steps) / self.steps_per_pass
         shape = {
             "constant": np.ones(self.steps),
@@ -88,16 +88,16 @@ class Setting:
 
     @property
     def sgd(self) -> dict[str, Any]:
-        """Keyword arguments of every function that trains; without a seed each run draws its own initial weights."""
+        """Keyword arguments of all functions that train; without a seed each run draws its own initial weights."""
         seeds = 0 if self.initial == "fixed" else None
         return {"batch_size": self.batch_size, "learning_rate": self.rates, "steps": self.steps, "init_seeds": seeds}
 
     def bound(self, analysis: str) -> float | None:
-        """Sensitivity for rows of norm 1, the paper's (a fraction of a pass counts as such) or the proved one.
+        """Bound the sensitivity for rows of norm 1, as in the paper (with a fraction of a pass) or as proved.
 
-        None where there is none: the paper's is for logistic regression at a constant rate; the proved one also needs
-        rows of norm at most 1, and a learning rate of at most 2 / smoothness. At a falling rate each pass counts with
-        its first, largest step.
+        The result is None if there is no bound. The paper's bound is for logistic regression at a constant rate. The
+        proved bound also needs rows of norm at most 1 and a learning rate of at most 2 / smoothness. At a falling rate,
+        each pass counts with its first step, which is the largest.
         """
         loss = logistic_loss(1.0)
         bounded = functools.partial(sgd_sensitivity, **loss._asdict(), batch_size=self.batch_size, analysis=analysis)
@@ -114,7 +114,7 @@ class Setting:
 def neighbour_runs(
     X: Features, y: Integers, *, n_seeds: int, n_neighbours: int, random_state: int, **setting: Any
 ) -> SGDRuns:
-    """Runs of :func:`dpnotes.learners.fit_sgd` on neighbours in which record 0 takes another one's place.
+    """Train :func:`dpnotes.learners.fit_sgd` on data sets in which record 0 takes the place of another record.
 
     Parameters
     ----------
@@ -123,16 +123,16 @@ def neighbour_runs(
         Class codes 0 and 1.
     n_seeds : int
     n_neighbours : int, in 1 .. n - 1
-        Data sets beside the one without record 0: each has it in the place of another record, drawn without
-        replacement.
+        Number of data sets besides the data set without record 0. In each of them, record 0 takes the place of another
+        record, which is drawn without replacement.
     random_state : int
     setting : keyword arguments
-        Others of :func:`dpnotes.learners.fit_sgd`: batch_size, steps, learning_rate, init_seeds, hidden, ...
+        Other arguments of :func:`dpnotes.learners.fit_sgd`: batch_size, steps, learning_rate, init_seeds, hidden, ...
 
     Returns
     -------
     dpnotes.learners.SGDRuns
-        Its ``all_weights`` have shape [n_seeds, n_neighbours + 1, p]; column 0 lacks the first record.
+        The runs. ``all_weights`` has shape [n_seeds, n_neighbours + 1, p]; column 0 is the data set without record 0.
     """
     if n_neighbours >= len(X):
         raise ValueError(f"n_neighbours must be < n={len(X)} records, got n_neighbours={n_neighbours}")
@@ -145,7 +145,7 @@ def neighbour_runs(
 @functools.lru_cache(maxsize=2)
 @one_thread()
 def trained(setting: Setting, device: str) -> SGDRuns:
-    """Weights [n_seeds, n_neighbours + 1, p]; column 0 is the data set without its first record."""
+    """Train weights [n_seeds, n_neighbours + 1, p]; column 0 is the data set without its first record."""
     own: dict[str, Any] = {name: getattr(setting, name) for name in ("n_seeds", "n_neighbours", "hidden", "output")}
     X, y = setting.records.X, setting.records.y
     return neighbour_runs(X, y, random_state=setting.seed, device=device, **own, **setting.sgd)
@@ -154,9 +154,9 @@ def trained(setting: Setting, device: str) -> SGDRuns:
 @functools.lru_cache(maxsize=1)
 @one_thread()
 def trajectories(setting: Setting, steps: tuple[int, ...], device: str) -> Features:
-    """Weights [n_seeds, len(steps), p] after so many steps, on the data set without its first record.
+    """Train weights [n_seeds, len(steps), p], after each number of steps, on the data set without its first record.
 
-    The last weights are column 0 of :func:`trained`.
+    The last weights equal column 0 of :func:`trained`.
     """
     X, y = np.ascontiguousarray(setting.records.X[1:]), setting.records.y[1:]
     own: dict[str, Any] = {"n_runs": setting.n_seeds, "random_state": setting.seed, "checkpoints": steps}
@@ -165,15 +165,15 @@ def trajectories(setting: Setting, steps: tuple[int, ...], device: str) -> Featu
 
 @functools.lru_cache(maxsize=2)
 def statistics(setting: Setting, device: str) -> dict[str, float]:
-    """:func:`weight_stds` and :func:`sensitivities` of the runs of a setting."""
+    """Compute :func:`weight_stds` and :func:`sensitivities` of the runs of a setting."""
     weights = trained(setting, device).all_weights
     return {**weight_stds(weights), **sensitivities(weights)}
 
 
 def weight_stds(weights: Features) -> dict[str, float]:
-    """Standard deviation of a weight over seeds, from weights [R, S + 1, p].
+    """Compute the standard deviation of a weight over seeds, from weights [R, S + 1, p].
 
-    ``sigma`` pools all weights of a data set, and is the median over data sets, as in the paper.
+    ``sigma`` is pooled over all weights of a data set, and is the median over data sets, as in the paper.
     """
     centred = weights - weights.mean(axis=0)
     sigmas, each = centred.std(axis=(0, 2)), centred[:, 0].std(axis=0)
@@ -191,11 +191,11 @@ def weight_stds(weights: Features) -> dict[str, float]:
 
 
 def sensitivities(weights: Features) -> dict[str, float]:
-    """Largest distances between data sets under one seed, from weights [R, S + 1, p].
+    """Compute the largest distances between data sets under one seed, from weights [R, S + 1, p].
 
-    ``observed`` is over all pairs, which differ in two records but for those with column 0; ``neighbours`` over these
-    alone; ``means`` between the means over seeds, of the same pairs with column 0. Differences are taken first, so that
-    no digits are lost between near points.
+    ``observed`` is the largest over all pairs. Pairs with column 0 differ in one record, and all other pairs in two.
+    ``neighbours`` is the largest over the pairs with column 0. ``means`` is the largest distance of these pairs between
+    the means over seeds. Differences are taken first, so that no digits are lost between near points.
     """
     apart = (weights[:, 1:] - weights[:, :1]).astype(np.float64)
     return {
@@ -206,16 +206,17 @@ def sensitivities(weights: Features) -> dict[str, float]:
 
 
 def normality(weights: Features) -> Features:
-    """p-values [data sets, p] of Shapiro and Wilk's test of each weight over seeds, for the first data sets."""
+    """Compute p-values [data sets, p] of Shapiro and Wilk's test of each weight over seeds, for the first data sets."""
     tested = weights[:, :TESTED_DATASETS].swapaxes(0, 1)
     return np.array([[stats.shapiro(values).pvalue for values in column.T] for column in tested])
 
 
 def sample(quantity: str, weights: Features, *, seed: int) -> Features:
-    """All values of a quantity whose distribution the paper shows, from weights [R, S + 1, p].
+    """Compute all values of a quantity whose distribution the paper shows, from weights [R, S + 1, p].
 
-    ``"data"``: distances of two data sets under one seed; ``"seed"``: of two seeds on one data set; ``"both"``: of runs
-    that differ in both, a random sample of the pairs; ``"p-value"``: of the tests of normality.
+    ``"data"`` gives the distances between two data sets under one seed, and ``"seed"`` the distances between two seeds
+    on one data set. ``"both"`` gives distances between runs that differ in both, for a random sample of the pairs.
+    ``"p-value"`` gives the p-values of the tests of normality.
     """
     if quantity == "p-value":
         return normality(weights).ravel()
@@ -231,9 +232,9 @@ def sample(quantity: str, weights: Features, *, seed: int) -> Features:
 
 
 def accuracies(given: Records, weights: Features, *, network: Architecture | None = None) -> Features:
-    """Fraction of test records that each of weights [..., p] classifies correctly.
+    """Compute the fraction of test records that each vector of weights [..., p] classifies correctly.
 
-    The weights are those of logistic regressions, the intercept last, or of networks of that architecture.
+    The weights belong to logistic regressions, with the intercept last, or to networks of the given architecture.
     """
     flat = weights.reshape(-1, weights.shape[-1])
     if network is None:
@@ -244,5 +245,5 @@ def accuracies(given: Records, weights: Features, *, network: Architecture | Non
 
 
 def mean_and_std(scores: Features, name: str = "accuracy") -> dict[str, float]:
-    """Mean ``<name>`` and standard deviation ``<name>_std`` of accuracies over models."""
+    """Compute the mean ``<name>`` and the standard deviation ``<name>_std`` of accuracies over models."""
     return {name: float(scores.mean()), f"{name}_std": float(scores.std(ddof=1))}

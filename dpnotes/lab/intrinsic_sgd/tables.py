@@ -1,6 +1,6 @@
-"""Tables of the chapter on intrinsic privacy: tidy ones, from the rows of its experiments and the numbers in the paper.
+"""Tables of the chapter on intrinsic privacy, from the rows of its experiments and the numbers in the paper.
 
-What a page shows of them is declared below.
+The functions make tidy tables. The declarations below them say which columns a page shows.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ QUANTITIES = {  # of Table III: columns of the rows, and words
 NOISES = {"theoretical": "published", "observed": "observed"}  # of Table IV, by the sensitivity
 RULES: dict[str, tuple[str, str, tuple[Any, ...]]] = {  # of noise at epsilon = 1: a heading, words, rows of utility
     "none": ("no noise", "no noise: no guarantee", ("none",)),
-    "classical": ("classical", "classical formula, a fraction of a pass", ("published", "published", False)),
-    "counted": ("own counted", "the same, counting SGD's own noise", ("published", "published", True)),
-    "exact": ("exact", "exact calibration, a fraction of a pass", ("published", "tight", False)),
+    "classical": ("classical", "classical formula, bound with a fraction of a pass", ("published", "published", False)),
+    "counted": ("own counted", "classical formula, SGD's own noise counted", ("published", "published", True)),
+    "exact": ("exact", "exact calibration, bound with a fraction of a pass", ("published", "tight", False)),
     "proved": ("proved bound", "exact calibration, proved sensitivity", ("proved", "tight", False)),
     "last_iterate": ("in each step", "noise in each step, last weights released", ()),  # an experiment of its own
 }
@@ -58,12 +58,12 @@ EPSILONS = {  # by several readings: the sensitivity, and the analysis
 
 
 def task_name(dataset: Any) -> str:
-    """Name of a task as the chapter shows it."""
+    """Return the name of a task as the chapter shows it."""
     return TASKS.get(dataset, own_data.label(str(dataset)))
 
 
 def sizes(summary: pd.DataFrame) -> pd.DataFrame:
-    """Tables I and II: sizes, settings and numbers of runs, published and used; one row for each task and quantity."""
+    """Make Tables I and II (sizes, settings, numbers of runs), published and used: a row for each task and quantity."""
     rows = logistic(summary).assign(n_experiments=lambda rows: rows["n_seeds"] * (rows["n_neighbours"] + 1))
     ours = rows.groupby("dataset", sort=False).agg(
         {**dict.fromkeys(SETTINGS.values(), "first"), "n_experiments": "sum"}
@@ -72,7 +72,7 @@ def sizes(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def table3(summary: pd.DataFrame) -> pd.DataFrame:
-    """Table III, published, reproduced and their difference: one row for each task and quantity."""
+    """Make Table III, published, reproduced and their difference: one row for each task and quantity."""
     rows = _varied(with_epsilons(summary))
     ours = pd.DataFrame({name: rows[column] for name, (column, _) in QUANTITIES.items()}, index=rows.index)
     table = _with_difference(_with_published(_long(ours, "reproduced")))
@@ -80,9 +80,10 @@ def table3(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def study(summary: pd.DataFrame) -> pd.DataFrame:
-    """Table III with a row for each task: ``<quantity>_published``, ``<quantity>_reproduced``, and sound epsilons.
+    """Make Table III with one row for each task.
 
-    Those are ``epsilon_exact`` and ``epsilon_proved`` of :func:`with_epsilons`.
+    The columns are ``<quantity>_published``, ``<quantity>_reproduced``, and ``epsilon_exact`` and ``epsilon_proved`` of
+    :func:`with_epsilons`.
     """
     wide = table3(summary).pivot_table(["published", "reproduced"], "dataset", "quantity")
     wide.columns = wide.columns.map(lambda name: "_".join(reversed(name)))
@@ -90,10 +91,10 @@ def study(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_epsilons(summary: pd.DataFrame) -> pd.DataFrame:
-    """Rows of logistic regression with delta = 1/n and epsilon by several readings of sensitivity and sigma.
+    """Add delta = 1/n and several epsilons to the rows of logistic regression.
 
-    ``epsilon`` and ``epsilon_observed`` by the paper's formula; ``_exact`` by the exact condition; ``epsilon_proved``
-    exactly, with the sensitivity that counts a broken-off pass as a visit.
+    ``epsilon`` and ``epsilon_observed`` follow from the paper's formula, and the columns with ``_exact`` from the exact
+    condition. ``epsilon_proved`` is exact for the sensitivity that counts a broken-off pass as a visit.
     """
     # a bound that no row has is None in all of them
     rows = logistic(summary).astype({bound: float for bound, _ in EPSILONS.values()})
@@ -109,21 +110,21 @@ def with_epsilons(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def unit_epsilons(summary: pd.DataFrame) -> dict[tuple[str, str], float]:
-    """Epsilon of a distance of 1 by the paper's formula, by (data set, initialisation): networks."""
+    """Compute the epsilon of a distance of 1 by the paper's formula, for networks, by (data set, initialisation)."""
     deep = summary.dropna(subset=["hidden", "sigma"]).to_dict("records")
     unit = partial(intrinsic_epsilon, sensitivity=1.0, analysis="published")
     return {(row["dataset"], row["initial"]): unit(sigma=row["sigma"], delta=1 / row["n"]) for row in deep}
 
 
 def noise_sources(summary: pd.DataFrame) -> pd.DataFrame:
-    """How much of sigma is the initialisation, and how far the weights are from one isotropic Gaussian."""
+    """Measure the share of the initialisation in sigma, and how far the weights are from one isotropic Gaussian."""
     values = ["sigma", "direction_sigma_low", "n_parameters", "rejected_corrected"]
     table = _by_initial(logistic(summary), ["dataset"], values).dropna(subset=["sigma_fixed"])
     return table.assign(initialisation=1 - (table["sigma_fixed"] / table["sigma_varied"]) ** 2)
 
 
 def table4(utility: pd.DataFrame) -> pd.DataFrame:
-    """Table IV, published, reproduced and their difference, at epsilon = 1: one row for each task and entry."""
+    """Make Table IV at epsilon = 1, published, reproduced and their difference: one row for each task and entry."""
     rows: list[tuple[Any, ...]] = []
     for dataset, own in matching(utility, initial="varied").groupby("dataset", sort=False):
         quiet = value(own, "accuracy", noise="none")
@@ -143,7 +144,7 @@ def table4(utility: pd.DataFrame) -> pd.DataFrame:
 
 
 def calibrations(utility: pd.DataFrame, last_iterate: pd.DataFrame) -> pd.DataFrame:
-    """Noise and accuracy at epsilon = 1 by each rule: what is counting on SGD's noise, what is calibration."""
+    """Tabulate noise and accuracy at epsilon = 1 by each rule, to separate counting SGD's noise from calibration."""
     ours = matching(utility, initial="varied")
     order = list(ours["dataset"].unique())
     ours = ours[ours["epsilon"].isna() | (ours["epsilon"] == 1.0)]
@@ -159,13 +160,13 @@ def calibrations(utility: pd.DataFrame, last_iterate: pd.DataFrame) -> pd.DataFr
 
 
 def beside(calibrations: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy by each rule in a column of its name, a row for each task."""
+    """Tabulate accuracy with one row for each task and one column for each rule."""
     wide = calibrations.pivot_table("accuracy", "dataset", "rule", sort=False)
     return wide.reindex(columns=list(RULES)).reset_index()
 
 
 def standings(calibrations: pd.DataFrame, rule: str, other: str) -> dict[str, str]:
-    """How the accuracy of one rule stands to that of another, task by task: ahead, behind, equal or undecided."""
+    """Compare the accuracy of one rule with another for each task: ahead, behind, equal or undecided."""
     one, two = (
         {row["dataset"]: Mean.of(row["accuracy"], row["accuracy_std"], row["runs"]) for row in rows.to_dict("records")}
         for rows in (matching(calibrations, rule=name).dropna(subset=["accuracy"]) for name in (rule, other))
@@ -174,10 +175,11 @@ def standings(calibrations: pd.DataFrame, rule: str, other: str) -> dict[str, st
 
 
 def audits(rows: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
-    """What the membership tests prove, beside what is claimed: one row for each record, task and initialisation.
+    """Compare the results of the membership tests with the claims: one row for each record, task and initialisation.
 
-    ``constructed``: whether the record is not of the data. What is claimed is exact, under the assumption:
-    ``epsilon_exact`` from the paper's bound on the sensitivity, ``epsilon_observed_exact`` from the observed one.
+    ``constructed`` says whether the record does not occur in the data. The claimed epsilons are exact under the paper's
+    assumption: ``epsilon_exact`` follows from the paper's bound on the sensitivity, and ``epsilon_observed_exact`` from
+    the observed sensitivity.
     """
     claimed = ["epsilon_exact", "epsilon_observed_exact", "published", "observed", "sigma"]
     claims = with_epsilons(summary)[["dataset", "initial", *claimed]]
@@ -193,27 +195,27 @@ def audits(rows: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def hyperparameters(rows: pd.DataFrame) -> pd.DataFrame:
-    """Sigma, epsilon and accuracy for each batch size, rate and schedule; both initialisations side by side.
+    """Tabulate sigma, epsilon and accuracy for each batch size, rate and schedule, both initialisations side by side.
 
-    Epsilon is exact, for the proved sensitivity, under the paper's assumption; without a bound it is a gap.
+    Epsilon is exact for the proved sensitivity, under the paper's assumption. Without a bound it is a gap.
     """
     keys = ["dataset", "batch_size", "learning_rate", "schedule"]
     return _by_initial(with_epsilons(rows), keys, ["sigma", "epsilon_proved", "accuracy"])
 
 
 def draws(rows: pd.DataFrame) -> pd.DataFrame:
-    """Table IV with noise, as printed, with one draw for all models, and with a draw for each.
+    """Tabulate Table IV with noise: as printed, with one draw for all models, and with a draw for each model.
 
     Parameters
     ----------
     rows : DataFrame
-        Of :func:`dpnotes.lab.intrinsic_sgd.experiments.draws`.
+        Rows of :func:`dpnotes.lab.intrinsic_sgd.experiments.draws`.
 
     Returns
     -------
     DataFrame
-        dataset, sensitivity ("theoretical", "observed"), entry ("noisy", "std", "gain", a tenth of what is printed,
-        "gap_closed"), published, shared, own.
+        One row for each dataset, sensitivity ("theoretical", "observed") and entry ("noisy", "std", "gain",
+        "gap_closed"), with the columns published, shared and own. A published gain is a tenth of the printed value.
     """
     keys, metrics = ["dataset", "sensitivity", "entry"], {"accuracy": "noisy", "accuracy_std": "std"}
     paper = printed()
@@ -229,7 +231,7 @@ def draws(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def studies(scaling: pd.DataFrame, repeats: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
-    """Whole studies with varied initial weights, one in each row, and the epsilons that the paper's formula gives.
+    """List whole studies with varied initial weights, one in each row, with the epsilons by the paper's formula.
 
     Parameters
     ----------
@@ -239,8 +241,8 @@ def studies(scaling: pd.DataFrame, repeats: pd.DataFrame, summary: pd.DataFrame)
     Returns
     -------
     DataFrame
-        dataset ("mnist", "covertype", "adult"), scaling (of the digits; "rows" is that of the paper), sigma, observed,
-        accuracy, epsilon, epsilon_observed.
+        Columns dataset ("mnist", "covertype", "adult"), scaling (of the digits; "rows" is the paper's), sigma,
+        observed, accuracy, epsilon and epsilon_observed.
     """
     found = pd.concat([scaling.assign(dataset="mnist"), repeats.assign(scaling="rows")]).dropna(subset=["sigma"])
     tasks = _varied(logistic(summary))
@@ -252,25 +254,25 @@ def studies(scaling: pd.DataFrame, repeats: pd.DataFrame, summary: pd.DataFrame)
 
 
 def another_study(found: pd.Series) -> Mean:
-    """What one more study would give, from what several gave: their mean, with the error of a single one."""
+    """Predict the result of one more study from several studies: their mean, with the error of a single study."""
     values = found.astype(float)
     return Mean.of(float(values.mean()), float(values.std()) * math.sqrt(len(values) + 1), len(values))
 
 
 def scaled_digits(found: pd.DataFrame) -> pd.DataFrame:
-    """What is printed of MNIST-binary, and what each scaling of its rows gives over random projections.
+    """Compare the printed values of MNIST-binary with the values of each scaling of its rows over random projections.
 
     Parameters
     ----------
     found : DataFrame
-        Of :func:`studies`.
+        Result of :func:`studies`.
 
     Returns
     -------
     DataFrame
-        scaling; projections; sigma, observed, accuracy and their standard deviations over projections
-        (``<name>_std``); fits, those of the three that one more projection could give as printed. The first row, of
-        scaling "published", is the paper's.
+        One row for each scaling, with the columns projections (their number), sigma, observed, accuracy, their standard
+        deviations over projections (``<name>_std``), and fits (the names of those values that one more projection could
+        give as printed). The first row, with the scaling "published", holds the paper's values.
     """
     paper = matching(printed(), dataset="MNIST-binary").set_index("quantity")["printed"]
     names = {"sigma": "sigma_intrinsic", "observed": "sensitivity_empirical", "accuracy": "noiseless, none"}
@@ -286,18 +288,18 @@ def scaled_digits(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def costs(rows: pd.DataFrame) -> pd.DataFrame:
-    """Runs and processor seconds of each task, both initialisations together, and of all.
+    """Tabulate runs and processor seconds of each task, for both initialisations together, and of all tasks.
 
     Parameters
     ----------
     rows : DataFrame
-        Of :func:`dpnotes.lab.intrinsic_sgd.experiments.cost`.
+        Rows of :func:`dpnotes.lab.intrinsic_sgd.experiments.cost`.
 
     Returns
     -------
     DataFrame
-        dataset ("" for all together), model ("logistic regression", "network"), runs, training_seconds,
-        statistics_seconds, minutes (both together).
+        Columns dataset ("" for all together), model ("logistic regression", "network"), runs, training_seconds,
+        statistics_seconds and minutes (of training and statistics together).
     """
     names = ["runs", "training_seconds", "statistics_seconds"]
     model = np.where(rows["hidden"].isna(), "logistic regression", "network")
@@ -309,24 +311,24 @@ def costs(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def logistic(summary: pd.DataFrame) -> pd.DataFrame:
-    """Rows of logistic regression that are there."""
+    """Select the rows of logistic regression that are not gaps."""
     return summary[summary["hidden"].isna() & summary["sigma"].notna()]
 
 
 def matching(rows: pd.DataFrame, **criteria: Any) -> pd.DataFrame:
-    """Rows in which each column has the value."""
+    """Select the rows in which each given column has the given value."""
     for name, wanted in criteria.items():
         rows = rows[rows[name] == wanted]
     return rows
 
 
 def value(rows: pd.DataFrame, column: str, **criteria: Any) -> float:
-    """A number of the first row that fits; not a number where there is a gap."""
+    """Return a number of the first row that matches, or NaN for a gap."""
     return float(next(iter(matching(rows, **criteria)[column].dropna()), math.nan))
 
 
 def shown(rows: pd.DataFrame, column: str, pattern: str, **criteria: Any) -> str:
-    """One value of a table as text, of the first row that fits; the word for a gap where there is none."""
+    """Return a value of the first row that matches as text, or the word for a gap."""
     number = value(rows, column, **criteria)
     return GAP if math.isnan(number) else pattern.format(number)
 
@@ -369,15 +371,16 @@ BESIDE_EPSILON = columns(
     "{:.2f}", epsilon_low="epsilon >=", epsilon_exact="bound says", epsilon_observed_exact="observed says"
 )
 SIZES = Table(
-    "Tables I and II: sizes, settings and number of runs.",
+    "Tables I and II of the paper: sizes, settings and numbers of runs, as published and as we used them.",
     TASK,
     Column("quantity", text=lambda row: row.quantity.removeprefix("n_").replace("_", " ")),
     columns("{:,.6g}", "published", "used"),
 )
 NOISE_SOURCES = Table(
-    "What the noise is: standard deviation of a weight over seeds with varied and with fixed initial weights; fraction "
-    "of the variance that the initialisation makes; smallest standard deviation in any direction; weights whose "
-    "normality is rejected at 0.05 / number of weights.",
+    "Sources of the noise. Sigma is the standard deviation of a weight over seeds, with varied or with fixed initial "
+    "weights, and 'initialisation' is the fraction of its variance that comes from the initial weights. 'Quietest' is "
+    "the smallest standard deviation in any direction. 'Rejected' is the number of weights for which normality is "
+    "rejected at 0.05 / number of weights.",
     TASK,
     columns("{:.4f}", sigma_varied="sigma varied", sigma_fixed="sigma fixed"),
     Column("initialisation", format="{:.1%}"),
@@ -386,15 +389,17 @@ NOISE_SOURCES = Table(
     columns("{:.1f}", rejected_corrected_varied="rejected", rejected_corrected_fixed="rejected fixed"),
 )
 TABLE3 = Table(
-    "Table III: published, reproduced and their difference. Epsilon by the paper's formula. MNIST-binary stands twice: "
-    "rows of norm 1, as the paper states, and the projection without scaling.",
+    "Table III: published values, reproduced values, and their difference. Epsilon is computed by the paper's formula. "
+    "MNIST-binary appears twice: with rows of norm 1, as the paper states, and with projected rows that are not "
+    "scaled.",
     TASK,
     Column("quantity", labels={name: words for name, (_, words) in QUANTITIES.items()}),
     (Column("published", format="{:.3g}"), "reproduced", "difference", Column("relative", format="{:+.1%}")),
 )
 STUDY = Table(
-    "Table III: epsilon, printed and ours, by the paper's formula; exactly, and exactly with the proved sensitivity, "
-    "all under the assumption, at delta = 1/n; noise of SGD and observed sensitivity, printed and ours.",
+    "Table III, printed and ours: epsilon by the paper's formula, the noise of SGD (sigma) and the observed "
+    "sensitivity. 'Epsilon, exact' follows from the paper's sensitivity by the exact formula, and 'epsilon, proved' "
+    "from the proved sensitivity. Every epsilon is at delta = 1/n and holds only under the paper's assumption.",
     TASK,
     columns("{:.2f}", epsilon_intrinsic_published="epsilon, printed", epsilon_intrinsic_reproduced="epsilon, ours"),
     columns("{:.2f}", epsilon_exact="epsilon, exact", epsilon_proved="epsilon, proved"),
@@ -406,8 +411,9 @@ STUDY = Table(
     ),
 )
 SCALED_DIGITS = Table(
-    "MNIST-binary by the scaling of its rows, at the paper's batch size, rate and number of steps: means over random "
-    "projections (std: standard deviation over these), and which printed numbers one more projection could give.",
+    "MNIST-binary for different scalings of its rows, at the paper's batch size, rate and number of steps: means over "
+    "random projections, and standard deviations (std) over projections. 'Fits' lists the printed numbers that one "
+    "more projection could give.",
     Column("scaling", labels=SCALINGS),
     Column("projections", format="{:.0f}"),
     columns("{:.4f}", "sigma", sigma_std="std of sigma"),
@@ -416,64 +422,71 @@ SCALED_DIGITS = Table(
     "fits",
 )
 TABLE4 = Table(
-    "Table IV, epsilon = 1: accuracy without noise, with noise for each sensitivity, and what counting on SGD's own "
-    "noise adds; std is the standard deviation of the accuracy over models, t the paired statistic.",
+    "Table IV at epsilon = 1: accuracy without noise, accuracy with the full noise for each sensitivity ('SGD as "
+    "deterministic'), and the gain in accuracy from counting SGD's own noise, also as a part of the gap that the noise "
+    "makes. Std is the standard deviation of the accuracy over models, and t is the paired t statistic.",
     (TASK, SENSITIVITY),
-    Column("entry", labels={"noisy": "SGD as deterministic", "gap_closed": "of the gap"}),
+    Column("entry", labels={"noisy": "SGD as deterministic", "gap_closed": "part of the gap"}),
     columns("{:.4f}", "published", "reproduced", "std", "difference"),
     Column("t", format="{:.1f}"),
 )
 DRAWS = Table(
-    "Table IV at full noise, epsilon = 1: as printed (gains divided by ten), with the first draw of NumPy's seed 0 for "
-    "all models, and with a draw for each; std is the standard deviation of the accuracy over models.",
+    "Table IV with noise for epsilon = 1: as printed (gains divided by ten), with the first draw of NumPy's seed 0 for "
+    "all models ('shared draw'), and with a separate draw for each model ('own draw'). Std is the standard deviation "
+    "of the accuracy over models.",
     (TASK, SENSITIVITY),
-    Column("entry", labels={"noisy": "accuracy", "gap_closed": "of the gap"}),
+    Column("entry", labels={"noisy": "accuracy", "gap_closed": "part of the gap"}),
     columns("{:.4f}", "published", shared="shared draw", own="own draw"),
 )
 COSTS = Table(
-    "What the study costs: runs, seconds of processor time for training and for all statistics and accuracies, and "
-    "minutes of one core in all, both initialisations together.",
+    "Cost of the study, for both initialisations together: number of runs, seconds of processor time for training and "
+    "for all statistics and accuracies, and total minutes on one core.",
     (TASK, "model", Column("runs", format="{:,.0f}")),
     columns("{:.1f}", training_seconds="training", statistics_seconds="statistics", minutes="minutes"),
 )
 READINGS = Table(
-    "Epsilon at delta = 1/n of each reading, all under the assumption of one isotropic Gaussian: the paper's formula; "
-    "exact; exact with the proved sensitivity (each pass begun counts); with the observed sensitivity, which is no "
-    "bound.",
+    "Epsilon at delta = 1/n by several readings, all under the assumption of one isotropic Gaussian. 'Epsilon' uses "
+    "the paper's sensitivity and formula. 'Exact' means the exact formula, and 'proved' means the exact formula with "
+    "the proved sensitivity, which counts an unfinished pass as a whole pass. 'Observed' uses the observed "
+    "sensitivity, which is not a bound.",
     (TASK, "initial", Column("sigma", format="{:.4f}")),
     columns("{:.2f}", "epsilon", epsilon_exact="epsilon, exact", epsilon_proved="epsilon, proved"),
     columns("{:.2f}", epsilon_observed="observed", epsilon_observed_exact="observed, exact"),
 )
 RULES_BESIDE = Table(
-    "Accuracy at epsilon = 1, delta = 1/n, replace-one: no noise, the paper's classical calibration, the same with the "
-    "noise of SGD counted, exact calibration, that for the proved sensitivity, noise in each step. The last two are "
-    "guarantees.",
+    "Accuracy at epsilon = 1 and delta = 1/n under replace-one adjacency. 'Classical' is the paper's calibration, and "
+    "'own counted' is this calibration with SGD's own noise counted. 'Exact' is exact calibration for the paper's "
+    "sensitivity, and 'proved bound' for the proved sensitivity. 'In each step' is descent with noise in each step. "
+    "Only the last two methods have a guarantee.",
     (TASK, *columns("{:.3f}", **{rule: heading for rule, (heading, *_) in RULES.items()})),
 )
 CALIBRATIONS = Table(
-    "Noise on each weight (for the last rule: in each step) and accuracy at epsilon = 1, delta = 1/n, replace-one. "
-    "Counting SGD's own noise is an assumption, the fraction of a pass no bound; the last two rules are proved.",
+    "Standard deviation of the noise on each weight (for the last rule, in each step) and accuracy, at epsilon = 1 and "
+    "delta = 1/n under replace-one adjacency. Counting SGD's own noise rests on an assumption, and a sensitivity with "
+    "a fraction of a pass is not a bound. Only the last two rules are proved.",
     TASK,
     Column("rule", labels={rule: words for rule, (_, words, _) in RULES.items()}),
     columns("{:.4f}", noise_sigma="noise", accuracy="accuracy"),
 )
 AUDITS = Table(
-    "Membership tests on fresh runs: the epsilon at delta = 1/n and the mu that they prove, beside what the bound on "
-    "the sensitivity and the observed one claim, exactly; the delta at epsilon = 0; rates of true and false positives. "
-    "inf: no epsilon is enough, since a false positive is impossible and the fraction of true positives is above 1/n.",
+    "Membership tests on fresh runs: the epsilon at delta = 1/n, the mu, and the delta at epsilon = 0 that they prove, "
+    "and the rates of true and false positives (TPR, FPR). The columns 'bound' and 'observed' give the exact values "
+    "that follow from the bound on the sensitivity and from the observed sensitivity. The value inf means that no "
+    "epsilon is enough, because a false positive is impossible and the fraction of true positives is above 1/n.",
     (RECORD, TASK, "initial", *BESIDE_EPSILON),
     columns("{:.2f}", mu_low="mu >=", mu_exact="bound: mu", mu_observed_exact="observed: mu"),
     columns("{:.4f}", delta_low="delta >=", tpr="TPR", fpr="FPR"),
 )
 ATTACKS = Table(
     "Membership tests on fresh runs with varied initial weights: the epsilon at delta = 1/n that they prove with 95% "
-    "confidence, beside what the bound on the sensitivity and the observed one claim; rates of true and false "
-    "positives. inf: no epsilon is enough.",
+    "confidence, and the rates of true and false positives (TPR, FPR). The columns between them give the claims that "
+    "follow from the bound on the sensitivity and from the observed sensitivity. The value inf means that no epsilon "
+    "is enough.",
     (RECORD, TASK, *BESIDE_EPSILON, *columns("{:.4f}", tpr="TPR", fpr="FPR")),
 )
 HYPERPARAMETERS = Table(
-    "The noise of SGD by batch size, rate and schedule, at the same number of passes; epsilon exact, from the proved "
-    "sensitivity, under the assumption.",
+    "The noise of SGD for each batch size, learning rate and schedule, at the same number of passes. Epsilon follows "
+    "from the proved sensitivity by the exact formula, under the paper's assumption.",
     (TASK, Column("batch_size", "batch"), Column("learning_rate", "rate"), "schedule"),
     columns("{:.4f}", sigma_varied="sigma varied", sigma_fixed="sigma fixed"),
     columns("{:.1f}", epsilon_proved_varied="epsilon varied", epsilon_proved_fixed="epsilon fixed"),
