@@ -180,7 +180,7 @@ def compare(
         size, blocks = next((each for each in sizes if each[1]), (0, 0))
         if not blocks:
             needed = math.ceil(lead_for(COST * epsilon, 2))
-            what = f"needs at least {needed * smallest} records" if needed <= MOST_BLOCKS else "is too noisy"
+            what = f"needs {needed * smallest} records" if needed <= MOST_BLOCKS else "is too noisy"
             data, fallback = "shape", f"A vote {what} at epsilon {epsilon:g}."
     if blocks:
         task = replace(task, epsilon=after_choice(epsilon))

@@ -30,7 +30,7 @@ class Recommendation(Comparison):
 
     @property
     def candidates(self) -> list[str]:
-        """The best of the :attr:`helping` methods and those of them not distinguished from it; empty if none helps."""
+        """The best helpful method, and the helpful methods not distinguished from it; empty if no method helps."""
         first = self.helping[:1]
         return first + [name for name in self.helping[1:] if not self.difference(first[0], name).low > 0]
 

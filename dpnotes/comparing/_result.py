@@ -30,7 +30,8 @@ COLUMNS = (
 WIDTH = 100  # characters of a printed comparison
 ORIGIN = {
     "shape": "The choice was made on synthetic tables of this shape. It looked at no record, and it reveals nothing.",
-    "public": "The choice was made on this table, which was declared public. For a private one it would be a leak.",
+    "public": "The choice was made on this table, which was declared public. "
+    "On private records this choice would be a leak.",
     "private": "Blocks of records made the choice by a vote, which costs epsilon. Accuracies are on synthetic tables.",
 }
 GUESS = (
@@ -138,7 +139,7 @@ class Comparison:
     def private(self) -> list[str]:
         """Methods with a guarantee, by falling accuracy, without the majority class.
 
-        Methods whose guarantee is a conjecture or refuted are left out.
+        Methods with a conjectured or refuted guarantee are left out.
         """
         sound = self.about[~self.about["status"].isin(["", "refuted", "conjecture"])].index.drop(
             MAJORITY, errors="ignore"

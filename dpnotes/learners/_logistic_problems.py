@@ -46,7 +46,7 @@ class Active:
         self._done = torch.zeros(k, dtype=torch.bool, device=device)
 
     def finish(self, iteration: int, norm: Tensor, *values: Tensor) -> bool:
-        """Store values of problems within tolerance, or of all problems at the last iteration; return True if none is left."""
+        """Store values of problems within tolerance, or of all at the last iteration; return True if none remains."""
         last = iteration == self.max_iterations
         new = ~self._done & ((norm <= self.tolerance) | last)
         which = self._numbers[new]
@@ -216,8 +216,8 @@ class PreconditionedProblems(RowProblems):
 
     All models share the blocks. A common shift of the weights of all classes does not change the loss, so along this
     shift the Hessian of the objective is only the Hessian of the penalty. The blocks assume it to be many times as
-    large. If they are ``centred``, they act on gradients and give directions with class mean zero, and the class mean of
-    a gradient is divided by the penalty.
+    large. If they are ``centred``, they act on gradients and give directions with class mean zero, and the class mean
+    of a gradient is divided by the penalty.
 
     Parameters
     ----------

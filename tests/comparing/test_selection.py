@@ -107,7 +107,7 @@ def test_a_private_comparison_finds_what_the_table_asks_for_and_pays():
             compare(X, y, memory=memory, **{"data": "private", **given, **changed})
     few = compare(X[:300], y[:300], data="private", **given | {"epsilon": 1.0})
     assert (few.profile, few.data) == (None, "shape")
-    assert str(few).startswith("A vote needs at least 9250 records at epsilon 1. The choice was made on synthetic")
+    assert str(few).startswith("A vote needs 9250 records at epsilon 1. The choice was made on synthetic")
     tiny = compare(X, y, data="private", **given | {"epsilon": 0.1})
     assert str(tiny).startswith("A vote is too noisy at epsilon 0.1. ")
 
