@@ -112,7 +112,7 @@ class Candidate:
     released : {"model", "answers", "nothing"}
         Kind of object that the method releases.
     ball : bool
-        Whether rows are shortened to norm 1. If False, only each column separately is bounded, to [-1, 1].
+        Whether rows are shortened to norm 1. If False, only the columns are bounded, each to [-1, 1].
     profile : callable, optional
         ``profile(task)`` gives the guarantee that another library claims. By default, ``profile_`` of the fitted
         estimator is used.

@@ -81,10 +81,10 @@ def compare(
     """Compare all private classifiers for a table, and return the best, ready to fit.
 
     Guarantees: with ``data="private"`` the result is (epsilon/5)-DP for one record made empty, and together with one
-    fit of ``best`` it is (epsilon, delta)-DP. To choose a method, disjoint blocks of records vote, and the
-    outcome is drawn with noise. With ``data="shape"`` the result depends only on the numbers of rows, columns and
-    classes, the types of the columns and the declared facts. It depends on nothing else in the table, so it reveals
-    nothing. With ``data="public"`` the table is used without any protection.
+    fit of ``best`` it is (epsilon, delta)-DP. To choose a method, disjoint blocks of records vote, and the outcome is
+    drawn with noise. With ``data="shape"`` the result depends only on the numbers of rows, columns and classes, the
+    types of the columns and the declared facts. It depends on nothing else in the table, so it reveals nothing. With
+    ``data="public"`` the table is used without any protection.
 
     All guarantees are for one record made empty, and the rows are prepared by public bounds in the same way for all
     methods. The accounting is the same for all methods of this package. For a method of another library, the guarantee
@@ -109,15 +109,15 @@ def compare(
         All labels that can occur. By default, these are the labels in y, which then count as public.
     bounds : tuple or mapping, optional
         Public facts about the columns. In a pair (low, high), each entry is one number or holds one number for each
-        column. For a data frame, a mapping ``{name: (low, high) or [categories]}`` is also possible. By
-        default, the bounds are inferred from X, which must then be public.
+        column. For a data frame, a mapping ``{name: (low, high) or [categories]}`` is also possible. By default, the
+        bounds are inferred from X, which must then be public.
     data : {"private", "shape", "public"}
-        How the method is chosen. With ``"private"``, blocks of the records vote on a shortlist of the linear methods
-        and the other methods that are best on synthetic tables of this shape. The vote costs a fifth of epsilon
-        (:attr:`Comparison.profile`); the rest is the budget of :attr:`Comparison.best`. If there are too few records
-        for a vote by blocks of 250 (fewer records hardly distinguish methods), the choice is made as with ``"shape"``.
-        With ``"shape"``, only the synthetic tables decide. This choice reveals nothing, but it can be far from the
-        best. With ``"public"``, this table itself decides, and it must not be secret.
+        How the method is chosen. With ``"private"``, blocks of the records vote on a shortlist: the best linear
+        methods and the best other methods on synthetic tables of this shape, and the majority class. The vote costs a
+        fifth of epsilon (:attr:`Comparison.profile`); the rest is the budget of :attr:`Comparison.best`. If there are
+        too few records for a vote by blocks of 250 (fewer records hardly distinguish methods), the choice is made as
+        with ``"shape"``. With ``"shape"``, only the synthetic tables decide. This choice reveals nothing, but it can be
+        far from the best. With ``"public"``, this table itself decides, and it must not be secret.
     combinations : float, in [0, 1]
         Fraction of the synthetic tables whose classes depend on two columns at once, which no linear method can learn.
     seconds : float, > 0
@@ -342,7 +342,8 @@ class Run:
         if rows is not None:
             remarks = [
                 *remarks,
-                f"time was short, so a fit has {rows} records and noise equally large relative to them",
+                f"time was short, so a fit has {rows} records, with noise as large relative to them as it would be "
+                "relative to all records",
             ]
         scores = [
             {"method": name, "epsilon": factor * self.source.task.epsilon, "repeat": repeat, "accuracy": kept[0]}
@@ -476,20 +477,20 @@ def _classes(y: Any, classes: Sequence[Any] | None, n: int) -> list[Any]:
     if classes is None and labels.dtype.kind in "Mm":
         raise ValueError("y must hold labels, got dates")
     if classes is None and pd.isna(labels).any():
-        raise ValueError("y must hold no missing labels; with classes= records without a label count as empty")
+        raise ValueError("y must hold no missing labels; with classes=, records without a label count as empty")
     listed = labels.ravel().tolist() if classes is None else list(classes)
     if len({isinstance(label, str) for label in listed}) > 1:
         raise ValueError(f"{'y' if classes is None else 'classes'} must hold labels of one kind, got text and others")
     found: list[Any] = np.unique(labels if classes is None else np.asarray(classes)).tolist()
     if len(found) < 2:
-        raise ValueError("there must be at least 2 classes, got fewer; list in classes= all labels that can occur")
+        raise ValueError("there must be at least 2 classes, got fewer; set classes= to all labels that can occur")
     if len(found) > MOST_CLASSES:
         raise ValueError(f"there must be at most {MOST_CLASSES} classes, got more. Maybe y is {check.CONTINUOUS}")
     return found
 
 
 def chosen(wanted: Sequence[str | Candidate] | None) -> tuple[Candidate, ...]:
-    """Return known candidates by name and new candidates, always with the majority class and no privacy.
+    """Return known candidates by name and new candidates; "majority class" and "no privacy" are always among them.
 
     Raises
     ------

@@ -98,7 +98,7 @@ def recommend(
     >>> found.candidates, found.chosen
     ([], 'majority class')
     """
-    n_classes = check.at_least("n_classes", n_classes, 2, most=("the largest number", MOST_CLASSES))
+    n_classes = check.at_least("n_classes", n_classes, 2, most=("the largest number of classes", MOST_CLASSES))
     task = Task(
         check.at_least_one("n", n),
         check.at_least_one("d", d),

@@ -32,7 +32,8 @@ ORIGIN = {
     "shape": "The choice was made on synthetic tables of this shape. It looked at no record, and it reveals nothing.",
     "public": "The choice was made on this table, which was declared public. "
     "On private records this choice would be a leak.",
-    "private": "Blocks of records made the choice by a vote, which costs epsilon. Accuracies are on synthetic tables.",
+    "private": "Blocks of records made the choice by a vote, which costs a part of epsilon. "
+    "Accuracies are on synthetic tables.",
 }
 GUESS = (
     "The accuracies below are therefore not the accuracies on your table. If the classes depend on combinations of "
@@ -150,8 +151,8 @@ class Comparison:
     def chosen(self) -> str:
         """Name of the method that :attr:`best` uses.
 
-        If a private choice was made, it is the chosen method. Otherwise it is the method with the highest mean
-        accuracy, or the majority class if this mean is not high enough.
+        If a private choice was made, this is the method that it selected. Otherwise it is the method of :attr:`private`
+        with the highest mean accuracy, or the majority class if this mean is not high enough.
 
         On a public table, the method with the highest mean must beat the majority by more than a standard error. On
         synthetic tables its mean must only be higher, because these tables differ so much that a few of them show

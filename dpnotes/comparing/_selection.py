@@ -46,7 +46,7 @@ def blocks_for(n: int, least: int, epsilon: float, choices: int = SHORTLIST, *, 
 
 
 def lead_for(epsilon: float, choices: int) -> float:
-    """Lead in votes that gives the leading entry the probability ``SURE`` in a choice that costs ``epsilon``."""
+    """Lead in votes that gives the leading entry probability at least ``SURE``, in a choice that costs ``epsilon``."""
     return math.log(choices * SURE / (1 - SURE)) / soft_vote_beta(epsilon, 0.0, answers=1)
 
 
@@ -63,7 +63,7 @@ def private_choice(
     n_jobs: int,
     repeats: int = REPEATS,
 ) -> int:
-    """Choose an entry of the shortlist privately: disjoint blocks of records vote, and noise hides each vote.
+    """Choose an entry of the shortlist privately: disjoint blocks of records vote, and the outcome is drawn with noise.
 
     Guarantees: the choice is epsilon-DP for one record made empty or replaced. Proof: the blocks are formed from the
     places of the records, whatever the records contain, and a block votes by a function of its records and of public
@@ -119,7 +119,7 @@ def private_choice(
 
 
 def after_choice(epsilon: float) -> float:
-    """Epsilon that remains for the fit; with the cost of the choice it is at most ``epsilon``, even after rounding."""
+    """Epsilon left for the fit; its sum with the cost of the choice is at most ``epsilon``, even after rounding."""
     left = (1 - COST) * epsilon
     while left + COST * epsilon > epsilon:
         left = float(np.nextafter(left, 0.0))

@@ -1,4 +1,4 @@
-"""Tables on which methods are compared: a public table, split again and again, or synthetic tables of its shape."""
+"""Tables on which methods are compared: a public table, split again and again, or synthetic tables of a given shape."""
 
 from __future__ import annotations
 

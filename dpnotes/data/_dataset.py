@@ -206,6 +206,6 @@ def read_bytes(name: str, path: Path, wanted: str, *, member: str = "") -> bytes
         raise DataDamaged(name, path, f"not a whole {kind} ({error})") from error
     found = hashlib.sha256(content).hexdigest()
     if found != wanted:
-        fault = f"{len(content):,} bytes with SHA-256 sum {found[:12]}..., but published was {wanted[:12]}..."
+        fault = f"{len(content):,} bytes with SHA-256 sum {found[:12]}..., but the published sum is {wanted[:12]}..."
         raise DataDamaged(name, path, fault)
     return content

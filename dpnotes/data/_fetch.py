@@ -72,7 +72,7 @@ def _download(name: str, folder: Path) -> None:
             fault = getattr(error, "fault", f"{type(error).__name__}: {error}")
             raise DataUnreachable(
                 f"data set {name!r} could not be downloaded ({fault}); no file was changed; without a network, "
-                f"copy {' and '.join(files)} into {folder}, or set DPNOTES_DATA to a folder that has this data"
+                f"copy {' and '.join(files)} into {folder}, or set DPNOTES_DATA to a folder that has this data set"
             ) from error
         for file in files:
             (folder / file).parent.mkdir(parents=True, exist_ok=True)

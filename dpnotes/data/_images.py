@@ -85,7 +85,10 @@ class Images(Published):
     n_train: int
 
     def split(self, X: FEATURES, *, n_public: int = 0) -> dict[str, Any]:
-        """Arguments of :class:`Dataset` with features X [n, d] of all images; ``n_public`` test rows are public."""
+        """Arguments of :class:`Dataset` with features X [n, d] of all images.
+
+        The first ``n_public`` test rows are public.
+        """
         height, width, *channels = self.x.shape[1:]
         n, end = self.n_train, self.n_train + n_public
         rows = {"train": slice(n), "test": slice(end, None)} | ({"public": slice(n, end)} if n_public else {})

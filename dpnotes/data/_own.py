@@ -136,10 +136,11 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
         job = ["baker", "nurse"]      # categories; any other value belongs to none of them
         "*" = [0, 1]                  # every other column of numbers
 
-    Each cell is read separately. It belongs to the category with the same text, or else with the same value ("1.0"
-    counts as "1", or as "01" if there is no "1"). Facts that the file does not declare are inferred from the records,
-    as if they were public, and no guarantee covers that step. The attribute ``columns`` of the result shows which facts
-    were inferred. Every fifth record, drawn by ``default_rng(0)``, is a test record.
+    Each cell is read separately. It belongs to the category with the same text, or else to the only category with the
+    same value: "1.0" counts as "1" or "01", but belongs to no category if both of them are categories. Facts that the
+    file does not declare are inferred from the records, as if they were public, and no guarantee covers that step. The
+    attribute ``columns`` of the result shows which facts were inferred. Every fifth record, drawn by
+    ``default_rng(0)``, is a test record.
 
     A value that is missing, or not as declared, does not raise an error: it counts as the middle of the bounds, or as
     none of the categories. The attribute ``columns`` has the number of these values. A record whose label is missing or
@@ -153,10 +154,10 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
     target : str
         Column, or array, of the classes; by default the last column, or ``y``.
     private : bool
-        If True, a faulty record does not decide whether the table can be used; only a table in which all records are
-        faulty raises an error. Public facts must then be declared, and an empty record keeps its place, with the number
-        of classes as its code. The errors that all records are faulty, or that a line is damaged, are raised without
-        noise. No guarantee covers these errors: they are checks for the person who holds the table, before any release.
+        If True, faulty records do not decide whether the table can be used, unless all records are faulty. Public facts
+        must then be declared, and an empty record keeps its place, with the number of classes as its code. The errors
+        that all records are faulty, or that a line is damaged, are raised without noise. No guarantee covers these
+        errors: they are checks for the person who holds the table, before any release.
 
     Returns
     -------
@@ -428,7 +429,7 @@ def _from_records(cells: pd.Series, numbers: pd.Series) -> Known | str:
     if numbers.notna().all():
         return float(finite.min()), float(finite.max())
     if numbers.notna().any():
-        return "numbers and text: declare [low, high] (text is then missing) or the categories"
+        return "numbers and text: declare [low, high] (text then counts as missing) or the categories"
     return f"text of more than {MOST} categories" if cells.nunique() > MOST else tuple(_distinct(cells))
 
 

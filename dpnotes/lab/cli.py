@@ -344,7 +344,13 @@ def guarantee() -> None:
 
 @main.command()
 @click.argument("training", metavar="FILE.py:NAME")
-@click.option("--data", "table", type=_STORE, required=True, help="A .csv or .npz file; a .toml file has its bounds.")
+@click.option(
+    "--data",
+    "table",
+    type=_STORE,
+    required=True,
+    help="A .csv or .npz file; the .toml file of the same name has its bounds.",
+)
 @_TARGET
 @click.option("--epsilon", type=float, help="Epsilon of the claim.  [default: the estimator's; none for a function]")
 @click.option("--delta", type=float, default=0.0, show_default=True, help="Delta of the claim.")

@@ -79,8 +79,8 @@ def chunk_size(
 ) -> int:
     """Give the number of models to train at once, between 1 and ``n_models``.
 
-    Chunks have nearly equal sizes: 1,024 models are 19 chunks of 54, not 18 of 56 and one of 16. Up to rounding, the
-    results of a learner do not depend on the size.
+    Chunks have nearly equal sizes: 1,024 models are 18 chunks of 54 and one of 52, not 18 of 56 and one of 16. Up to
+    rounding, the results of a learner do not depend on the size.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def chunk_size(
         most = max(1, most)
         size = -(-n_models // -(-n_models // most))
     else:
-        size = min(at_least("chunk", chunk, 1, why="with None, the free memory decides"), n_models)
+        size = min(at_least("chunk", chunk, 1, why="with None, it is chosen from the available memory"), n_models)
     if size * bytes_per_model > free:
         raise out_of_memory(size, bytes_per_model, free)
     return size

@@ -144,8 +144,8 @@ class GaussianNoise:
     """Normal numbers for several models, float64, from a separate generator for each model.
 
     On a CPU, NumPy draws the numbers. A GPU draws its numbers itself, because a CPU would be too slow. The streams
-    differ, so noisy models depend on the kind of device. A model's numbers never depend on the other models. Numbers of
-    another source (``normal``) are always made on the CPU.
+    differ, so noisy models depend on the kind of device. On neither kind do a model's numbers depend on the other
+    models. Numbers of another source (``normal``) are always made on the CPU.
 
     Parameters
     ----------

@@ -30,8 +30,8 @@ class LogisticModels:
     weights : ndarray of float, shape [M, C, d], or [M, d] for binary regressions
     intercept : ndarray of float, shape [M, C], or [M] for binary regressions
         Intercepts, zero if none were fitted. An unpenalised intercept is -inf, the limit of the minimising sequence,
-        for a class that a model never saw. A binary model that saw one class has the intercept -inf or +inf and votes
-        only for that class.
+        for a class that a model never saw. A binary model that saw only one class has the intercept -inf or +inf and
+        votes only for that class.
     gradient_norm : ndarray of float, shape [M]
         Max-norm of the gradient of the mean objective at the result.
     iterations : ndarray of int64, shape [M]

@@ -66,7 +66,7 @@ class Active:
 
 
 def pays(n: int, d: int, *, columns: int, blocks: int, saved: int) -> bool:
-    """Whether ``saved`` iterations on ``columns`` (models times classes) cost as much as ``blocks`` blocks of d x d."""
+    """Whether ``saved`` iterations on ``columns`` (models times classes) repay ``blocks`` blocks of d x d."""
     return saved * columns * n >= BLOCK * blocks * d * d
 
 

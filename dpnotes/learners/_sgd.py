@@ -318,8 +318,8 @@ def fit_sgd(
     random_state : int, >= 0
         Seed. The seed of run i is spawned from this seed and i.
     init_seeds : int >= 0, or array of R integers >= 0, optional
-        Seeds of the initial weights, instead of the spawned seeds. A single number is the seed of all runs, which then
-        have the same initialisation and differ only in the order.
+        Seeds of the initial weights, instead of the spawned seeds. A single number gives all runs the same
+        initialisation, so that they differ only in the order.
     steps : int, >= 1
     batch_size : int in 1..n
         Number of records in a batch.

@@ -108,11 +108,11 @@ def initial_weights(model: Architecture, initial: Features | None, seeds: Intege
 
 
 class Visits(NamedTuple):
-    """Visits of one step, in which a model's batch holds the record that its data set replaces.
+    """Visits of one step; a model has a visit if its batch holds the record that its data set replaces.
 
-    ``models`` are the models with a visit, and ``cells`` the places of their logits for it in the flat array. ``fresh``
-    are the models with their first visit, and ``base`` the models of the same runs on the unmodified data. The number
-    of a model is run * K + column.
+    ``models`` are the models with a visit, and ``cells`` the places, in the flat array of logits, of their logits for
+    this record. ``fresh`` are the models with their first visit, and ``base`` the models of the same runs on the
+    unmodified data. The number of a model is run * K + column.
     """
 
     models: Tensor
@@ -264,7 +264,8 @@ class NetworkModels(Models):
 
     One matrix product with the shared batch gives the hidden units of all models of a run, and one gives their update.
     With two softmax outputs the log odds of class 1 follow from the difference v of their weights, and the two
-    gradients are -D and D, where D is the gradient of a single output with weights v. So one code serves both outputs.
+    gradients are -D and D, where D is the gradient of a single output with weights v. So the same code serves both
+    kinds of output.
     """
 
     @staticmethod

@@ -97,7 +97,7 @@ def test_a_private_comparison_finds_what_the_table_asks_for_and_pays():
     assert result.chosen == "right"
     assert result.profile.epsilon(0.0) == pytest.approx(COST * 5.0)
     assert result.task.epsilon == pytest.approx(4.0)
-    assert "costs epsilon" in str(result).splitlines()[0]
+    assert "costs a part of epsilon" in str(result).splitlines()[0]
     public = compare(X, y, data="shape", **given | {"epsilon": 4.0})
     assert result.scores.equals(public.scores)  # nothing shown comes from the table
     again = compare(X, y, data="private", memory={**memory, "choice": "wrong"}, **given | {"repeats": 3})

@@ -131,7 +131,7 @@ def test_all_faults_are_said_at_once_without_a_value(load, table):
     assert advice.startswith("mine.toml must give [low, high] for numbers")
     assert lines == [
         "- a class of 'ill' has fewer than 30 records",
-        "- column 'hours': numbers and text: declare [low, high] (text is then missing) or the categories",
+        "- column 'hours': numbers and text: declare [low, high] (text then counts as missing) or the categories",
         "- column 'member': all values are missing",
         "- column 'secret': text of more than 50 categories",
         "- column 'same': constant",
