@@ -1,4 +1,4 @@
-"""Recommendations of a private learner: one adjacency and preparation for all methods, one accountant for ours."""
+"""Recommendations of a private learner, from a comparison of all methods under one adjacency and preparation."""
 
 from dpnotes import _extras
 

@@ -1,4 +1,4 @@
-"""The candidates of a comparison: each method with its settings to try, made for a budget."""
+"""Candidates of a comparison: methods, the settings to try for each, and their estimators for a budget."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from dpnotes.methods import PrivateClassifier
 
 NO_PRIVACY, MAJORITY = "no privacy", "majority class"
 BINARY = "two classes only"
-NOT_PURE = "no pure guarantee: give a delta"
+NOT_PURE = "has no guarantee with delta = 0: give a delta"
 
 
 class Unsuited(Exception):
-    """A method cannot be used for a task; the message gives the reason in a few words."""
+    """Error for a method that cannot be used for a task; the message gives the reason in a few words."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Task:
     seed : int or None
         Seed of the noise; None for noise from the operating system.
     scale : float, >= 1
-        Ratio of all records to ``n``, if settings are tried on a part of the records. The epsilon of the task is then
-        chosen to make the noise equally large relative to the records.
+        Number of all records divided by ``n``, if settings are tried on a part of the records. The epsilon of the task
+        is then chosen so that the noise is as large relative to ``n`` as it would be relative to all records.
     """
 
     n: int
@@ -66,7 +66,7 @@ class Task:
     def part(self, n: int, *, seed: int) -> Task:
         """Scale the task to ``n`` of the records, at an epsilon that gives noise of the same relative size.
 
-        Pure noise is inversely proportional to epsilon, and Gaussian noise to mu.
+        With delta = 0, the noise is inversely proportional to epsilon. Otherwise it is taken to be Gaussian.
         """
         scale = self.n / n
         epsilon = _relative(self.epsilon, self.delta, scale) if scale > 1 else self.epsilon
@@ -97,7 +97,7 @@ def _relative(epsilon: float, delta: float, scale: float) -> float:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A method in a comparison; also the adapter for a method of another library.
+    """A method in a comparison; the class also adapts methods of other libraries.
 
     Parameters
     ----------
@@ -107,14 +107,15 @@ class Candidate:
         ``make(task, **setting)`` gives an unfitted scikit-learn classifier, or raises :class:`Unsuited`. The fit must
         be (epsilon, delta)-DP for one record made empty, with the epsilon and delta of the task.
     settings : sequence of mapping
-        Settings to try; the most promising one is first. There are at most eight, so that no method is tuned more than
-        another.
+        Settings to try, beginning with the most promising one. There are at most eight, so that no method gets more
+        tuning than the others.
     released : {"model", "answers", "nothing"}
-        The object that the method releases.
+        Kind of object that the method releases.
     ball : bool
-        Whether rows are shortened to norm 1. If False, each column is in [-1, 1] separately.
+        Whether rows are shortened to norm 1. If False, only the columns are bounded, each to [-1, 1].
     profile : callable, optional
-        ``profile(task)``: the guarantee that another library claims. Default: ``profile_`` of the fitted estimator.
+        ``profile(task)`` gives the guarantee that another library claims. By default, ``profile_`` of the fitted
+        estimator is used.
     module : str
         Package that must be installed.
     """
@@ -147,8 +148,9 @@ class Candidate:
 class MajorityClass(PrivateClassifier):
     """Classifier that always answers one class, drawn with probability proportional to ``exp(beta n_c)``.
 
-    n_c is the number of records of class c, so each record is a vote. This is the exponential mechanism on the counts,
-    which finds the most frequent class once its lead exceeds a few units of ``1 / beta``. It does not use the features.
+    n_c is the number of records of class c, so each record is a vote. This is the exponential mechanism on the counts.
+    It usually finds the most frequent class if this class leads by more than a few multiples of ``1 / beta``. The
+    classifier does not use the features.
 
     Parameters
     ----------

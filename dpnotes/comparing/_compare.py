@@ -1,4 +1,4 @@
-"""``dpnotes.compare``: every private learner on a table, or on synthetic ones of its shape, within a budget of time."""
+"""``dpnotes.compare``: compare private learners on a table, or on synthetic tables of its shape, in limited time."""
 
 from __future__ import annotations
 
@@ -81,61 +81,63 @@ def compare(
     """Compare all private classifiers for a table, and return the best, ready to fit.
 
     Guarantees: with ``data="private"`` the result is (epsilon/5)-DP for one record made empty, and together with one
-    fit of ``best`` it is (epsilon, delta)-DP. Disjoint blocks of records vote, and the vote is released with noise.
-    With ``data="shape"`` the result depends on the numbers of rows, columns and classes, the types of the columns and
-    the declared facts, and on nothing else in the table, so it reveals nothing. With ``data="public"`` the table is
-    used without any protection.
+    fit of ``best`` it is (epsilon, delta)-DP. To choose a method, disjoint blocks of records vote, and the outcome is
+    drawn with noise. With ``data="shape"`` the result depends only on the numbers of rows, columns and classes, the
+    types of the columns and the declared facts. It depends on nothing else in the table, so it reveals nothing. With
+    ``data="public"`` the table is used without any protection.
 
-    All guarantees are for one record made empty, and all methods have the same preparation by public bounds. The
-    accounting is the same for all methods of this package; for the methods of another library, the guarantee that it
-    claims is used. The setting of each method is chosen from at most eight, by successive halving on the same splits.
-    The reported accuracies come from other splits with other noise. These splits are the same for all methods, so
-    differences between methods are paired.
+    All guarantees are for one record made empty, and the rows are prepared by public bounds in the same way for all
+    methods. The accounting is the same for all methods of this package. For a method of another library, the guarantee
+    that this library claims is used. Each method has at most eight settings, and successive halving on common splits
+    selects one of them. The reported accuracies come from other splits with other noise. These splits are the same for
+    all methods, so differences between methods are paired.
 
     Parameters
     ----------
     X : array_like [n, ...] or data frame
-        The table, with at least as many rows as columns. Pictures are used pixel by pixel. For other features, compute
-        them separately for each picture, for example with :class:`dpnotes.preprocessing.OrientedGradients` (bounds: -1
-        and 1).
+        The table, with at least as many rows as columns. Pictures are used pixel by pixel. If you want other features,
+        compute them separately for each picture, for example by :class:`dpnotes.preprocessing.OrientedGradients`
+        (bounds: -1 and 1).
     y : array_like, shape [n]
         Labels.
     epsilon : float, > 0
     delta : float, in [0, 1)
-        0: pure differential privacy.
+        The default, 0, means pure differential privacy.
     answers : int, >= 1, optional
-        Number of queries to answer. Default: any number, which excludes methods that answer from a budget.
+        Number of queries to answer. By default it is not limited, which excludes methods with a budget of answers.
     classes : sequence, optional
-        All labels that can occur. Default: the labels of y, which are then public.
+        All labels that can occur. By default, these are the labels in y, which then count as public.
     bounds : tuple or mapping, optional
-        Public facts about the columns: (low, high), each a number or one number for each column; or for the columns of
-        a data frame ``{name: (low, high) or [categories]}``. Default: inferred from X, which must then be public.
+        Public facts about the columns. In a pair (low, high), each entry is one number or holds one number for each
+        column. For a data frame, a mapping ``{name: (low, high) or [categories]}`` is also possible. By default, the
+        bounds are inferred from X, which must then be public.
     data : {"private", "shape", "public"}
-        How the method is chosen. ``"private"``: blocks of the records vote on a shortlist: the best linear methods and
-        the best other methods on synthetic tables of this shape. The vote costs a fifth of epsilon
-        (:attr:`Comparison.profile`); the rest is the budget of :attr:`Comparison.best`. If there are too few records
-        for a vote by blocks of 250 (fewer records hardly distinguish methods), the choice is made as with ``"shape"``.
-        ``"shape"``: by the synthetic tables only. This choice reveals nothing, but it can be far from the best.
-        ``"public"``: by this table, which must not be secret.
+        How the method is chosen. With ``"private"``, blocks of the records vote on a shortlist: the best linear
+        methods and the best other methods on synthetic tables of this shape, and the majority class. The vote costs a
+        fifth of epsilon (:attr:`Comparison.profile`); the rest is the budget of :attr:`Comparison.best`. If there are
+        too few records for a vote by blocks of 250 (fewer records hardly distinguish methods), the choice is made as
+        with ``"shape"``. With ``"shape"``, only the synthetic tables decide. This choice reveals nothing, but it can be
+        far from the best. With ``"public"``, this table itself decides, and it must not be secret.
     combinations : float, in [0, 1]
         Fraction of the synthetic tables whose classes depend on two columns at once, which no linear method can learn.
     seconds : float, > 0
         Time budget. A shorter budget allows fewer repeats, so the intervals are wider.
     repeats : int, >= 1, optional
-        Number of repeats after the settings are chosen, instead of seconds; the result is then the same each time.
+        Number of repeats after the settings are chosen. It replaces the time budget, so the accuracies do not depend on
+        the speed of the machine.
     methods : sequence of str or Candidate, optional
-        Methods to compare. Default: all methods of the package.
+        Methods to compare; by default all methods of the package.
     random_state : int, >= 0
         Seed of the comparison.
     noise_seed : int, optional
-        Seed of the private choice, for experiments. Default: noise from the operating system.
+        Seed of the private choice, for experiments. By default, the noise comes from the operating system.
     n_jobs : int
-        Number of joblib workers; ``joblib.parallel_config`` can choose others, such as a Dask cluster.
+        Number of joblib workers; ``joblib.parallel_config`` can select another backend, such as a Dask cluster.
     progress : bool
         Show the progress on standard error.
     memory : mutable mapping, optional
-        Mapping that saves the accuracies, as plain numbers by name, and a private choice. An interrupted comparison
-        continues from it. It belongs to one table and is as secret as the table.
+        Mapping in which the function saves the accuracies, as plain numbers by name, and a private choice. An
+        interrupted comparison continues from this mapping. It belongs to one table and is as secret as the table.
 
     Returns
     -------
@@ -147,9 +149,9 @@ def compare(
     TypeError
         If a number has the wrong type.
     ValueError
-        If X and y are not a table with labels of two classes, a public fact is not declared, ``memory`` belongs to
-        another comparison, or a number is outside its range. Messages contain names, types and sizes, but no value of a
-        record.
+        If X and y are not a table with labels of at least two classes, a public fact is not declared, ``memory``
+        belongs to another comparison, or a number is outside its range. Messages contain names, types and sizes, but no
+        value of a record.
 
     Examples
     --------
@@ -178,7 +180,7 @@ def compare(
         size, blocks = next((each for each in sizes if each[1]), (0, 0))
         if not blocks:
             needed = math.ceil(lead_for(COST * epsilon, 2))
-            what = f"takes {needed * smallest} records" if needed <= MOST_BLOCKS else "is too noisy"
+            what = f"needs {needed * smallest} records" if needed <= MOST_BLOCKS else "is too noisy"
             data, fallback = "shape", f"A vote {what} at epsilon {epsilon:g}."
     if blocks:
         task = replace(task, epsilon=after_choice(epsilon))
@@ -191,18 +193,18 @@ def compare(
     if data == "public":
         if max(np.bincount(codes, minlength=len(labels))[: len(labels)]) < 1 / TEST:
             raise ValueError(
-                f"y must have a class with at least {1 / TEST:g} records, of which {TEST:.0%} are tested on"
+                f"y must have a class with at least {1 / TEST:g} records, of which {TEST:.0%} are used for testing"
             )
         remarks += told_empty(int((codes == len(labels)).sum())) + prepared.unread(table)
         source = Source.public(task, random_state, rows[codes < len(labels)], codes[codes < len(labels)])
     if memory is not None:
         about = repr([task, data, random_state, joblib.hash([rows, codes]) if data == "public" else None])
         if memory.setdefault("of", about) != about:
-            raise ValueError("memory must be empty or of the same comparison, got that of another task, table or seed")
+            raise ValueError("memory must be empty or of the same comparison, got one of another task, table or seed")
     run = Run(chosen(methods), source, budget, {} if memory is None else memory, n_jobs)
     found = replace(run.result(prepared, data, remarks), read_off=read_off, fallback=fallback)
     if blocks and not found.private:
-        nothing = "No private choice was made, and it costs nothing: there is nothing to choose from."
+        nothing = "No private choice was made, because there was no method to choose. Nothing was spent on it."
         return replace(found, data="shape", fallback=nothing)
     if not blocks:
         return found
@@ -212,7 +214,7 @@ def compare(
     least = blocks_for(task.n, smallest, COST * epsilon, size, leads=2)
     voting = budget.affords(seconds_each, least, blocks)
     if voting < blocks:
-        late = f"for want of time {voting} blocks of records voted instead of {blocks}, so noise decides more often"
+        late = f"time was short, so {voting} blocks of records voted instead of {blocks}, and noise decides more often"
         found = replace(found, remarks=(*found.remarks, late))
     if "choice" not in run.memory:  # an interrupted comparison must not draw again, which would be paid for again
         place = private_choice(
@@ -241,7 +243,7 @@ def _hedged(ranked: Sequence[str], named: Mapping[str, Candidate], size: int) ->
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """What is compared on: synthetic tables, one for each repeat, or one table that is cut anew for each."""
+    """Tables of a comparison: a synthetic table for each repeat, or one public table that each repeat splits again."""
 
     task: Task
     n: int  # records to fit in a whole split
@@ -251,7 +253,7 @@ class Source:
 
     @classmethod
     def synthetic(cls, task: Task, random_state: int, combinations: float = 0.0) -> Self:
-        """Tables of the task's shape; repeats are independent."""
+        """Make a source of synthetic tables of the task's shape; its repeats are independent."""
 
         def split(repeat: int, rows: int | None) -> Split:
             n = min(task.n, rows or task.n) if combinations else task.n  # without them as published rows were drawn
@@ -262,7 +264,7 @@ class Source:
 
     @classmethod
     def public(cls, task: Task, random_state: int, X: Any, codes: Any) -> Self:
-        """One table; by Nadeau and Bengio's (2003) correction for what cuts have in common."""
+        """Make a source of splits of one table; intervals have the correction of Nadeau and Bengio (2003)."""
 
         def split(repeat: int, rows: int | None) -> Split:
             return cut(X, codes, [random_state, repeat]).thinned(rows)
@@ -272,7 +274,7 @@ class Source:
 
 @dataclass(eq=False)
 class Budget:
-    """Time, or repeats."""
+    """Budget of a comparison: seconds, or a number of repeats."""
 
     seconds: float
     repeats: int | None
@@ -283,21 +285,21 @@ class Budget:
         self.began = time.perf_counter()
 
     def past(self, fraction: float) -> bool:
-        """Whether so much of the time is gone; never where repeats are counted."""
+        """Whether this fraction of the time budget has passed; always False for a budget in repeats."""
         return self.repeats is None and self.left(fraction) == 0.0 and fraction < np.inf
 
     def left(self, fraction: float) -> float:
-        """Seconds until so much of the time is gone."""
+        """Seconds until this fraction of the time budget has passed."""
         return max(0.0, fraction * self.share * self.seconds - (time.perf_counter() - self.began))
 
     def affords(self, seconds: float, least: int, most: int) -> int:
-        """How many blocks or repeats of so many seconds there is time for, which depends on public durations alone."""
+        """Number of blocks or repeats, each of ``seconds``, that fit in the time; only public durations decide it."""
         if self.repeats is not None:
             return most
         return int(np.clip(self.left(VOTED / self.share) // max(seconds, 1e-9), least, most))
 
     def tell(self, text: str) -> None:
-        """Progress on standard error."""
+        """Print the progress on standard error."""
         if self.progress:
             print(f"\rcompare: {text}, {time.perf_counter() - self.began:.0f} s ", end="", file=sys.stderr, flush=True)
 
@@ -322,7 +324,7 @@ class Run:
         self._split: tuple[tuple[int, int | None], Split] | None = None
 
     def result(self, prepared: Preparation, data: str, remarks: Sequence[str]) -> Comparison:
-        """Choose settings, measure, and say what follows."""
+        """Choose the settings, measure the accuracies, and return the comparison."""
         settings, first = self._tuned(self._suited())
         rows = self._affordable(settings)
         shown: list[tuple[int, float]] = []
@@ -338,7 +340,11 @@ class Run:
                     self._all(private, repeat, factor, rows=rows)
                     shown.append((repeat, factor))
         if rows is not None:
-            remarks = [*remarks, f"for want of time a fit has {rows} records and noise equally large relative to them"]
+            remarks = [
+                *remarks,
+                f"time was short, so a fit has {rows} records, with noise as large relative to them as it would be "
+                "relative to all records",
+            ]
         scores = [
             {"method": name, "epsilon": factor * self.source.task.epsilon, "repeat": repeat, "accuracy": kept[0]}
             for name, (setting,) in settings.items()
@@ -406,7 +412,7 @@ class Run:
         return None if rows >= self.source.n else max(rows, TUNED_ON)
 
     def pace(self, settings: Mapping[str, Mapping[str, Any]]) -> float:
-        """Seconds of fits of these methods, one of each, on as many records as settings are chosen on."""
+        """Total seconds of one fit of each method, on the number of records on which settings are chosen."""
         return float(sum(self.memory[self._key(n, s, 0, 1.0, TUNED_ON)][1] for n, s in settings.items()))
 
     def _all(
@@ -471,32 +477,32 @@ def _classes(y: Any, classes: Sequence[Any] | None, n: int) -> list[Any]:
     if classes is None and labels.dtype.kind in "Mm":
         raise ValueError("y must hold labels, got dates")
     if classes is None and pd.isna(labels).any():
-        raise ValueError("y must hold no missing labels; with classes= such records count as empty")
+        raise ValueError("y must hold no missing labels; with classes=, records without a label count as empty")
     listed = labels.ravel().tolist() if classes is None else list(classes)
     if len({isinstance(label, str) for label in listed}) > 1:
         raise ValueError(f"{'y' if classes is None else 'classes'} must hold labels of one kind, got text and others")
     found: list[Any] = np.unique(labels if classes is None else np.asarray(classes)).tolist()
     if len(found) < 2:
-        raise ValueError("there must be at least 2 classes, got fewer; name all that can occur in classes=")
+        raise ValueError("there must be at least 2 classes, got fewer; set classes= to all labels that can occur")
     if len(found) > MOST_CLASSES:
         raise ValueError(f"there must be at most {MOST_CLASSES} classes, got more. Maybe y is {check.CONTINUOUS}")
     return found
 
 
 def chosen(wanted: Sequence[str | Candidate] | None) -> tuple[Candidate, ...]:
-    """Candidates by name, or new ones, always with the two that others are measured by.
+    """Return known candidates by name and new candidates; "majority class" and "no privacy" are always among them.
 
     Raises
     ------
     ValueError
-        If a name is not known, or two are the same.
+        If a name is not known, or two methods have the same name.
     """
     known = {candidate.name: candidate for candidate in (*OURS, *OTHERS)}
     given: list[str | Candidate] = [candidate.name for candidate in OURS] if wanted is None else list(wanted)
     names = {each if isinstance(each, str) else each.name for each in given}
     given += [name for name in (MAJORITY, NO_PRIVACY) if name not in names]
     if unknown := [each for each in given if isinstance(each, str) and each not in known]:
-        raise ValueError(f"methods must be candidates, or names of {', '.join(known)}, got {', '.join(unknown)}")
+        raise ValueError(f"methods must be candidates or names among {', '.join(known)}, got {', '.join(unknown)}")
     found = tuple(known[each] if isinstance(each, str) else each for each in given)
     if len({candidate.name for candidate in found}) < len(found):
         raise ValueError(f"methods must have different names, got {', '.join(each.name for each in found)}")

@@ -40,7 +40,7 @@ class OtherClassifier(PrivateClassifier):
     ----------
     profile_ : dpnotes.accounting.PrivacyProfile
     model_ : object
-        Of the other library.
+        Fitted model of the other library.
     classes_ : ndarray, shape [n_classes]
     n_features_in_ : int
     """
@@ -59,7 +59,7 @@ class OtherClassifier(PrivateClassifier):
         self.profile_, self.classes_ = self._implemented(profile), records.classes
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Labels, shape [n]."""
+        """Predict a label for each row of X, shape [n]."""
         labels: NDArray[Any] = self.classes_[np.asarray(self.model_.predict(self._queries(X)), dtype=np.int64)]
         return labels
 
@@ -206,7 +206,7 @@ def _made(train: Callable[..., Trained], module: str, needs: Sequence[str], task
     try:
         importlib.import_module(module)
     except ImportError as error:
-        raise Unsuited(f"{module} cannot be imported beside scikit-learn {sklearn.__version__}") from error
+        raise Unsuited(f"{module} cannot be imported with scikit-learn {sklearn.__version__}") from error
     return OtherClassifier(train, task.epsilon, task.delta, setting=setting, **task.common)
 
 

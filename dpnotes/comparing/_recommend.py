@@ -30,13 +30,13 @@ class Recommendation(Comparison):
 
     @property
     def candidates(self) -> list[str]:
-        """The best helpful method, and the methods not distinguished from it; empty if no method helps."""
+        """The best helpful method, and the helpful methods not distinguished from it; empty if no method helps."""
         first = self.helping[:1]
         return first + [name for name in self.helping[1:] if not self.difference(first[0], name).low > 0]
 
     @property
     def chosen(self) -> str:
-        """Name of the method of :attr:`Comparison.best`, the first of :attr:`helping` or else the majority class."""
+        """Name of the method that ``best`` uses, which is the first of :attr:`helping` or else the majority class."""
         return next(iter(self.helping), MAJORITY)
 
 
@@ -57,9 +57,9 @@ def recommend(
 ) -> Recommendation:
     """Recommend a private learner for a table of this shape, by training all methods on synthetic tables.
 
-    Guarantees: the function reads no record, so its answer reveals nothing. The best method also depends on the data:
-    the intervals are over synthetic tables of different margins and kinds of columns. :func:`compare` describes the
-    conditions that are the same for all methods.
+    Guarantees: the function reads no record, so its answer reveals nothing. The best method also depends on the data,
+    so the accuracies are means over synthetic tables, which differ in the distances between classes and in the kinds
+    of columns. :func:`compare` describes the conditions that are the same for all methods.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def recommend(
     epsilon : float, > 0
     delta : float, in [0, 1)
     answers : int, >= 1, optional
-        Number of queries to answer. Default: any number.
+        Number of queries to answer; by default it is not limited.
     seconds, repeats, methods, random_state, n_jobs, progress
         See :func:`compare`.
 
@@ -98,7 +98,7 @@ def recommend(
     >>> found.candidates, found.chosen
     ([], 'majority class')
     """
-    n_classes = check.at_least("n_classes", n_classes, 2, most=("the most that are compared", MOST_CLASSES))
+    n_classes = check.at_least("n_classes", n_classes, 2, most=("the largest number of classes", MOST_CLASSES))
     task = Task(
         check.at_least_one("n", n),
         check.at_least_one("d", d),

@@ -1,4 +1,4 @@
-"""The result of a comparison: a table with intervals, the best method ready to fit, a figure."""
+"""The result of a comparison: a table with intervals, the best method ready to fit, and a figure."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ COLUMNS = (
 WIDTH = 100  # characters of a printed comparison
 ORIGIN = {
     "shape": "The choice was made on synthetic tables of this shape. It looked at no record, and it reveals nothing.",
-    "public": "The choice was made on this table, which was declared public. On private records it would be a leak.",
-    "private": "Blocks of this table made the choice by a vote, which is paid for. Accuracies are on synthetic tables.",
+    "public": "The choice was made on this table, which was declared public. "
+    "On private records this choice would be a leak.",
+    "private": "Blocks of records made the choice by a vote, which costs a part of epsilon. "
+    "Accuracies are on synthetic tables.",
 }
 GUESS = (
     "The accuracies below are therefore not the accuracies on your table. If the classes depend on combinations of "
@@ -66,9 +68,10 @@ class Comparison:
     data : {"shape", "public", "private"}
         The data on which the choice was made.
     shared : float
-        Fraction of the variance of one repeat that remains with many repeats, because the repeats share records.
+        Fraction of the variance of one repeat's accuracy that remains in the mean of many repeats, because the repeats
+        share records.
     estimators, settings : mapping
-        Unfitted pipelines, and the chosen parameters, by name.
+        Unfitted pipelines and chosen parameters, by the name of the method.
     remarks : tuple of str
         Further facts that a reader should know.
     read_off : tuple of str
@@ -78,7 +81,7 @@ class Comparison:
     choice : str or None
         The method that a private choice selected.
     profile : PrivacyProfile or None
-        Guarantee of that choice, which composes with the guarantee of the fit; None if the choice reveals nothing.
+        Guarantee of the private choice, which composes with the guarantee of the fit; None without a private choice.
     """
 
     scores: pd.DataFrame = field(repr=False)
@@ -98,19 +101,19 @@ class Comparison:
     guess: ClassVar[str] = GUESS  # the worth of a choice on synthetic tables for the user's own table
 
     def accuracy(self, method: str, epsilon: float | None = None) -> Interval:
-        """Mean accuracy with a 95 % interval for the mean over splits and noise; a single repeat has limits of NaN."""
+        """Mean accuracy over splits and noise with its 95 % interval; with a single repeat the limits are NaN."""
         mean, low, high = self._interval(self._repeats(epsilon)[method].dropna())
         return Interval(mean, max(low, 0.0), min(high, 1.0)) if low == low else Interval(mean, low, high)
 
     def difference(self, one: str, other: str, *, level: float = LEVEL) -> Interval:
-        """Mean difference of two methods' accuracies on the same splits, with its paired interval.
+        """Mean difference between the accuracies of two methods on the same splits, with a paired interval.
 
         Parameters
         ----------
         one, other : str
             Names of methods.
         level : float, in (0, 1)
-            Probability with which the interval may be wrong.
+            One minus the confidence level of the interval.
         """
         repeats = self._repeats(None)
         return self._interval((repeats[one] - repeats[other]).dropna(), level)
@@ -119,7 +122,7 @@ class Comparison:
     def table(self) -> pd.DataFrame:
         """Table of the methods by falling accuracy; methods that were left out are last, with the reason as status.
 
-        Columns method, accuracy with the limits low and high, gap (mean accuracy lost compared with no privacy),
+        The columns are method, accuracy and its limits low and high, gap (mean accuracy lost compared with no privacy),
         released ("model" or "answers"), exactness, implementation and status of the guarantee, seconds of one fit, and
         noise.
         """
@@ -135,7 +138,10 @@ class Comparison:
 
     @property
     def private(self) -> list[str]:
-        """Methods with a proved guarantee, by falling accuracy, without the majority class."""
+        """Methods with a guarantee, by falling accuracy, without the majority class.
+
+        Methods with a conjectured or refuted guarantee are left out.
+        """
         sound = self.about[~self.about["status"].isin(["", "refuted", "conjecture"])].index.drop(
             MAJORITY, errors="ignore"
         )
@@ -143,7 +149,10 @@ class Comparison:
 
     @property
     def chosen(self) -> str:
-        """Name of the method of :attr:`best`, which is the private choice, the method of highest mean, or the majority.
+        """Name of the method that :attr:`best` uses.
+
+        If a private choice was made, this is the method that it selected. Otherwise it is the method of :attr:`private`
+        with the highest mean accuracy, or the majority class if this mean is not high enough.
 
         On a public table, the method with the highest mean must beat the majority by more than a standard error. On
         synthetic tables its mean must only be higher, because these tables differ so much that a few of them show
@@ -160,7 +169,7 @@ class Comparison:
 
     @property
     def best(self) -> Any:
-        """Unfitted pipeline of the preparation by public bounds and the chosen method with its setting."""
+        """Unfitted pipeline that prepares rows by public bounds, then applies the chosen method with its setting."""
         from sklearn.base import clone
 
         return clone(self.estimators[self.chosen])
@@ -171,8 +180,8 @@ class Comparison:
         Parameters
         ----------
         fitted : Pipeline
-            The pipeline :attr:`best`, fitted. It is given after the fit, because its guarantee may depend on the number
-            of records and is known only then.
+            The pipeline :attr:`best` after the fit. Its guarantee may depend on the number of records, so it is known
+            only after the fit.
         declared : mapping of str to str, optional
             See :func:`dpnotes.accounting.statement`.
         **given
@@ -187,7 +196,7 @@ class Comparison:
         Raises
         ------
         sklearn.exceptions.NotFittedError
-            Before a fit.
+            If the pipeline is not fitted.
         ValueError, TypeError
             See :func:`dpnotes.accounting.statement`.
 
@@ -215,7 +224,10 @@ class Comparison:
 
     @property
     def winner(self) -> str | None:
-        """Method that is shown to be ahead of every other, or None; the level of all comparisons together is 5 %."""
+        """Method that is shown to be ahead of every other method, or None if there is none.
+
+        The comparisons with all other methods together have the level 5 %.
+        """
         first, *others = self.private or [MAJORITY]
         part = LEVEL / max(1, len(others))
         return first if all(self.difference(first, other, level=part).low > 0 for other in others) else None
@@ -270,7 +282,7 @@ class Comparison:
         return lines + table.to_html(index=False, float_format="{:.3f}".format, na_rep="", escape=True)
 
     def lines(self) -> list[str]:
-        """Sentences before the table: the data of the choice, the task, the best method and whether it wins."""
+        """List the sentences above the table: data of the choice, task, best method and whether it wins, remarks."""
         task, chosen = self.task, self.chosen
         asked = "any number of answers" if task.answers is None else f"{task.answers} answers"
         setting = str(self.about.loc[chosen, "setting"])
@@ -288,7 +300,7 @@ class Comparison:
 
     def _standing(self) -> str:
         if self.choice:
-            return "The noisy vote of the blocks of records chose it."
+            return "The blocks of records chose it by a noisy vote."
         if self.chosen == MAJORITY:
             return "No method is shown to be better than always answering with the most frequent class."
         if self.winner:

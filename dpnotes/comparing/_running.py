@@ -1,4 +1,4 @@
-"""One fit, scored on held-out records."""
+"""Fit a method once, and score it on held-out records."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ NOISE = ("sigma", "noise_multiplier", "beta", "scale", "rate", "epsilon")  # par
 
 
 def scored(candidate: Candidate, task: Task, setting: Mapping[str, Any], split: Split) -> tuple[float, float, str]:
-    """Fraction of the queries that are labelled correctly, the seconds, and the noise as text.
+    """Fit a method; return the fraction of queries that it labels correctly, the seconds, and the noise as text.
 
     The queries are the test records, or as many of them as may be answered. If training fails, the fraction is NaN, and
-    the text is the error.
+    the text is the error message.
     """
     began = time.perf_counter()
     asked = slice(None if candidate.released != "answers" else task.answers)

@@ -1,4 +1,4 @@
-"""Private choice between methods, or settings of one method: disjoint blocks of records vote, with noise."""
+"""Private choice between methods, or between settings of one method, by a noisy vote of disjoint blocks of records."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ Entry = tuple[Candidate, Mapping[str, Any]]  # a method with its setting
 
 
 def blocks_for(n: int, least: int, epsilon: float, choices: int = SHORTLIST, *, leads: int = LEADS) -> int:
-    """Number of blocks, of ``least`` records or more, for a choice at ``epsilon``; 0 if the choice would be mere noise.
+    """Number of blocks of at least ``least`` records for a choice that costs ``epsilon``; 0 if noise would decide.
 
-    The number is public. If all blocks agree, their entry is chosen with probability at least ``SURE``.
+    The number is public. An entry for which all blocks vote is chosen with probability at least ``SURE``.
     """
     lead = lead_for(epsilon, choices)
     most = min(n // least, MOST_BLOCKS)
@@ -46,7 +46,7 @@ def blocks_for(n: int, least: int, epsilon: float, choices: int = SHORTLIST, *, 
 
 
 def lead_for(epsilon: float, choices: int) -> float:
-    """Lead in votes with which an entry is chosen with probability ``SURE``, by a choice that costs ``epsilon``."""
+    """Lead in votes that gives the leading entry probability at least ``SURE``, in a choice that costs ``epsilon``."""
     return math.log(choices * SURE / (1 - SURE)) / soft_vote_beta(epsilon, 0.0, answers=1)
 
 
@@ -63,28 +63,28 @@ def private_choice(
     n_jobs: int,
     repeats: int = REPEATS,
 ) -> int:
-    """Draw a place in the shortlist by a noisy vote of blocks of records.
+    """Choose an entry of the shortlist privately: disjoint blocks of records vote, and the outcome is drawn with noise.
 
     Guarantees: the choice is epsilon-DP for one record made empty or replaced. Proof: the blocks are formed from the
     places of the records, whatever the records contain, and a block votes by a function of its records and of public
     numbers. A record that is made empty or replaced therefore changes the vote of at most one block: one count falls by
-    1 and another rises by 1. Entry c is drawn with probability proportional to ``exp(beta votes[c])``. Such a change
-    multiplies each weight, and their sum, by a factor in ``[exp(-beta), exp(beta)]``, hence each probability by at most
-    ``exp(2 beta)``, and ``2 beta`` is epsilon. The proof does not depend on how a block finds its vote, so this
-    computation need not be private, and trying a method costs nothing. A failure or a long duration of training is part
-    of the vote (no error leaves a block); the total duration is not hidden.
+    1 and another rises by 1. Entry c is drawn with probability proportional to its weight ``exp(beta votes[c])``. The
+    change multiplies each weight, and the sum of the weights, by a factor in ``[exp(-beta), exp(beta)]``. Each
+    probability therefore changes by a factor of at most ``exp(2 beta)``, and ``2 beta`` is epsilon. The proof does not
+    depend on how a block finds its vote, so training in a block need not be private, and trying a method costs nothing.
+    A failure of training affects only the vote (no error leaves a block); the total duration is not hidden.
 
     Parameters
     ----------
     shortlist : sequence of (Candidate, setting)
-        Methods with settings, chosen without the records; in a tie a block votes for the first.
+        Methods with settings, chosen without the records. In a tie, a block votes for the first of the tied entries.
     X : ndarray, shape [n, d]
         Rows in [-1, 1], each prepared separately.
     codes : ndarray of int, shape [n]
         Class codes; ``len(task.classes)`` for an empty record, which retains its place.
     task : Task
-        The task of the methods, with all n records. In a block, epsilon is chosen to make the noise equally large
-        relative to its records.
+        The task of the methods, with all n records. In a block, epsilon is chosen so that the noise is as large
+        relative to the block as it would be relative to all records.
     epsilon : float, > 0
         Epsilon of the choice.
     n_blocks : int, >= 1
@@ -95,11 +95,12 @@ def private_choice(
         Seed of the draw; None for noise from the operating system.
     n_jobs : int
     repeats : int, >= 1
-        Splits of each block.
+        Number of splits of each block into training and test records.
 
     Returns
     -------
     int
+        Place of the chosen entry in the shortlist.
 
     Source
     ------
@@ -118,7 +119,7 @@ def private_choice(
 
 
 def after_choice(epsilon: float) -> float:
-    """Epsilon that remains for the fit after a choice; both add up to at most ``epsilon``, also after rounding."""
+    """Epsilon left for the fit; its sum with the cost of the choice is at most ``epsilon``, even after rounding."""
     left = (1 - COST) * epsilon
     while left + COST * epsilon > epsilon:
         left = float(np.nextafter(left, 0.0))
@@ -136,10 +137,10 @@ def choice_profile(epsilon: float, noise_seed: int | None, adjacency: str = "zer
 
 
 def with_choice(choice: PrivacyProfile, fit: PrivacyProfile, epsilon: float, delta: float) -> PrivacyProfile:
-    """Guarantee of a choice together with the chosen fit, of which only (epsilon, delta) counts.
+    """Guarantee of a choice together with the chosen fit; only the (epsilon, delta) of the fit counts.
 
-    Any other choice would have led to a fit that is (epsilon, delta)-DP too, but with another curve. The rest of the
-    curve of this fit therefore depends on the choice, and says nothing about both together.
+    Any other choice would have led to a fit that is also (epsilon, delta)-DP, but with another privacy curve. The rest
+    of this fit's curve therefore depends on the choice, and it says nothing about choice and fit together.
     """
     if fit.delta(epsilon * (1 + 1e-9)) > delta * (1 + 1e-6):
         raise ValueError(f"the fit must be (epsilon, delta)-DP at epsilon={epsilon:g}, delta={delta:g}, and is not")
@@ -166,23 +167,25 @@ def tuned(
 ) -> Any:  # fmt: skip
     """Choose a setting of a private estimator on private records and fit it, all within one budget.
 
-    The choice takes a fifth of epsilon, whatever the number of settings, and the fit takes the rest. Do this instead of
-    ``GridSearchCV``, which spends epsilon again for each fit and counts none of them.
+    The choice takes a fifth of epsilon, whatever the number of settings, and the fit takes the rest. Use this function
+    instead of ``GridSearchCV``, which spends epsilon again in each fit and does not count it.
 
     Guarantees: the choice and the fitted estimator together are (epsilon, delta)-DP. Proof: the choice is epsilon/5-DP
-    by :func:`dpnotes.comparing.private_choice`, also for replacing one record, which also changes only one vote. For
-    any choice, the fit is (4 epsilon/5, delta)-DP, and so both together are (epsilon, delta)-DP (Dwork and Roth 2014,
-    Theorem B.1). ``profile_`` is this pair, because the rest of a curve could depend on the setting.
+    by :func:`dpnotes.comparing.private_choice`. This holds for replacing one record as well, because a replacement
+    changes only one vote. For any choice, the fit is (4 epsilon/5, delta)-DP, so choice and fit together are
+    (epsilon, delta)-DP (Dwork and Roth 2014, Theorem B.1). ``profile_`` holds only this pair, because the rest of the
+    privacy curve could depend on the setting.
 
     Parameters
     ----------
     estimator : PrivateClassifier or Pipeline that ends in one
-        An estimator with an ``epsilon`` and a ``delta``, which are set here, and an adjacency "zero-out" or
-        "replace-one". The other steps must treat each row separately (:mod:`dpnotes.preprocessing`), and are not tuned.
+        An estimator with an ``epsilon`` and a ``delta``, which this function sets, and adjacency "zero-out" or
+        "replace-one". The other steps of a pipeline must treat each row separately (:mod:`dpnotes.preprocessing`); they
+        are not tuned.
     grid : mapping of str to sequence, or sequence of mapping
-        Values to try for each parameter, as in ``GridSearchCV``. The choice tries a setting on blocks of at least 60
-        records, at an epsilon that makes the noise equally large relative to them. A setting must mean the same on a
-        block as on all records: this is true of l2, but not of a number of models.
+        Values to try for each parameter, as in ``GridSearchCV``. Each setting is tried on blocks of at least 60
+        records, at an epsilon that makes the noise as large relative to a block as it would be relative to all records.
+        A setting must mean the same on a block as on all records: this is true of l2, but not of a number of models.
     X, y : array_like
         The private records. Their number is public.
     epsilon : float, > 0
@@ -200,8 +203,8 @@ def tuned(
     Raises
     ------
     ValueError
-        If there are too few records for a choice, or a parameter is outside its range, or a setting cannot be fitted to
-        made-up records or does not give the guarantee.
+        If there are too few records for a choice, a parameter is outside its range, or a setting does not give the
+        guarantee or cannot be fitted to synthetic records.
     TypeError
         If the estimator is not private or has no epsilon.
 
@@ -227,7 +230,7 @@ def tuned(
     adjacency = check.one_of("adjacency", last.adjacency, ADJACENCIES)
     settings = [{key.removeprefix(f"{name}__"): each[key] for key in each} for each in ParameterGrid(grid)]
     if unknown := set().union(*settings) - (set(last.get_params(deep=False)) - FIXED):
-        raise ValueError(f"grid must be about parameters of {type(last).__name__}, got {sorted(unknown)}")
+        raise ValueError(f"grid must name tunable parameters of {type(last).__name__}, got {sorted(unknown)}")
     records = clone(last)._private_records(model[:-1].fit_transform(X) if before else X, y)
     (n, d), n_classes, left = records.X.shape, len(records.classes), after_choice(epsilon)
     kind = Candidate("", lambda task, **setting: clone(last).set_params(
@@ -245,7 +248,7 @@ def tuned(
             raise ValueError(f"grid must have settings that give the guarantee, got {setting}")
     blocks = blocks_for(n, least, COST * epsilon, len(settings))
     if not blocks:
-        few = f"to choose among {len(settings)} settings by {n} records"
+        few = f"to choose among {len(settings)} settings with {n} records"
         raise ValueError(f"epsilon must be larger {few}, got epsilon={epsilon}")
     place = private_choice(
         [(kind, setting) for setting in settings], records.X, records.codes, task, epsilon=COST * epsilon,
@@ -255,5 +258,5 @@ def tuned(
     model.fit(X, y)
     choice = choice_profile(COST * epsilon, last.noise_seed, adjacency)
     last.profile_, paid = with_choice(choice, last.profile_, left, delta), f"epsilon {COST * epsilon:g}, counted"
-    last.tuning_ = f"One of {len(settings)} settings, by a vote of blocks of the records: {paid}."
+    last.tuning_ = f"One of {len(settings)} settings was chosen by a vote of blocks of the records: {paid}."
     return model

@@ -1,4 +1,4 @@
-"""The tables that methods are compared on: a public one, cut again and again, or synthetic ones of the same shape."""
+"""Tables on which methods are compared: a public table, split again and again, or synthetic tables of a given shape."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ GROUPS = (1, 1, 1, 3)  # of which a class consists
 RAREST = 0.1  # share of the records that is the same for all classes, where frequencies are drawn
 FACTORS = 10  # independent directions in which synthetic rows vary, besides noise
 DECLARE = (
-    "declare what is public: bounds=(low, high) for numbers, of all columns or of each; or of a data frame "
+    "declare public facts: bounds=(low, high), each of them one number or one number per column; for a data frame, "
     "bounds={column: (low, high) or [categories]}"
 )
-NO_NUMBERS = "no numbers by their dtype"
+NO_NUMBERS = "no numbers"
 
 
 class Split(NamedTuple):
-    """Records to fit and to test, features in [-1, 1], labels as codes."""
+    """Records to fit on and to test on, with features in [-1, 1] and labels as codes."""
 
     X: Features
     codes: Integers
@@ -40,7 +40,7 @@ class Split(NamedTuple):
     codes_test: Integers
 
     def thinned(self, rows: int | None) -> Split:
-        """At most so many records to fit, evenly from all of them; as many test records as there are."""
+        """Return a split with all test records, and with at most ``rows`` evenly spaced records to fit on."""
         if rows is None or rows >= len(self.X):
             return self
         kept = np.linspace(0, len(self.X) - 1, rows).astype(np.int64)
@@ -49,26 +49,26 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
-    """What is done to each row by itself, before any method, with what is public of the columns.
+    """Preparation of each row separately, before any method, by public facts about the columns.
 
     Parameters
     ----------
     box : transformer
-        Unfitted: numbers from their bounds to [-1, 1], categories to indicators.
+        Unfitted transformer that maps numbers from their bounds to [-1, 1], and categories to indicators.
     d : int
-        Features after it.
+        Number of features after the preparation.
     """
 
     box: Any
     d: int
 
     def before(self, estimator: Any, *, ball: bool) -> Any:
-        """An unfitted pipeline: the preparation, then an estimator."""
+        """Return an unfitted pipeline of the preparation and an estimator."""
         steps = [clone(self.box), *([ClipNorm()] if ball else []), estimator]
         return make_pipeline(*steps)
 
     def unread(self, table: Any) -> list[str]:
-        """A sentence on values of a public table that are missing or not as declared, if there are any."""
+        """Count the values of a public table that are missing or not as declared, in a sentence if there are any."""
         box = clone(self.box).fit(table)
         steps = [(step, table[on]) for _, step, on in getattr(box, "transformers_", ())] or [(box, table)]
         names = [name for _, part in steps for name, _ in _dtypes(part)]
@@ -76,12 +76,12 @@ class Preparation:
 
 
 def table_of(X: Any) -> Any:
-    """X as a table of columns: a data frame as it is, else an array [n, d]; rows of pictures are flattened.
+    """Return X as a table of columns: a data frame as it is, anything else as an array [n, d], pictures flattened.
 
     Raises
     ------
     ValueError
-        If it is no table, or has more columns than rows, two columns of one name, or dates.
+        If X is not a table, or has more columns than rows, two columns of the same name, or dates.
     """
     table = X if hasattr(X, "columns") else np.asarray(X)
     if table.ndim > 2:
@@ -101,18 +101,18 @@ def table_of(X: Any) -> Any:
     dates = [name for name, dtype in _dtypes(table) if dtype.kind in "mM"]
     if dates:
         raise ValueError(
-            f"X must hold numbers or categories, got dates in {_list(dates)}: give days since a public one"
+            f"X must hold numbers or categories, got dates in {_list(dates)}: give days since a public date"
         )
     return table
 
 
 def preparation(table: Any, bounds: Bounds | None, *, public: bool) -> Preparation:
-    """How rows are prepared; only where the table is public, bounds that are not declared are read off it.
+    """Make the preparation of rows; bounds that are not declared are inferred from the table only if it is public.
 
     Raises
     ------
     ValueError
-        If bounds are missing, or do not fit the columns.
+        If bounds of a private table are missing, or bounds do not fit the columns.
     """
     text = _without_numbers(table)
     if isinstance(bounds, Mapping):
@@ -121,7 +121,7 @@ def preparation(table: Any, bounds: Bounds | None, *, public: bool) -> Preparati
         raise ValueError(f"columns {_list(text)} hold {NO_NUMBERS}: bounds must be a mapping; {DECLARE}")
     if bounds is None:
         if not public:
-            raise ValueError(f"bounds must be given, as they may not be read off private records: {DECLARE}")
+            raise ValueError(f"bounds must be given, because they may not be inferred from private records: {DECLARE}")
         bounds = _read_off(table)
     if not isinstance(bounds, tuple) or len(bounds) != 2:
         raise ValueError(f"bounds must be a pair or a mapping, got {type(bounds).__name__}: {DECLARE}")
@@ -132,19 +132,19 @@ def preparation(table: Any, bounds: Bounds | None, *, public: bool) -> Preparati
 
 def _by_column(table: Any, bounds: Mapping[Any, Sequence[Any]]) -> Preparation:
     if not hasattr(table, "columns"):
-        raise ValueError(f"bounds may be a mapping where X is a data frame, got X of type {type(table).__name__}")
+        raise ValueError(f"bounds may be a mapping only if X is a data frame, got X of type {type(table).__name__}")
     names = list(table.columns)
     if wrong := [name for name in names if name not in bounds] + [name for name in bounds if name not in names]:
         raise ValueError(
             f"bounds must name the columns of X and no others, got a difference in {_list(wrong)}: {DECLARE}"
         )
     if wrong := [name for name in names if isinstance(bounds[name], str) or not isinstance(bounds[name], Sized)]:
-        raise ValueError(f"bounds must be (low, high) or [categories], got neither for {_list(wrong)}")
+        raise ValueError(f"bounds must be (low, high) or [categories] for each column, got neither for {_list(wrong)}")
     numbers = [name for name in names if _is_pair(bounds[name])]
     if text := [name for name in _without_numbers(table) if name in numbers]:
         raise ValueError(
-            f"columns {_list(text)} hold {NO_NUMBERS}, and two numbers in bounds are (low, high): declare their "
-            "categories, bounds={column: [categories]}, or give them as numbers, dates as days since a public one"
+            f"columns {_list(text)} hold {NO_NUMBERS}, but bounds has (low, high) for them: declare their categories, "
+            "bounds={column: [categories]}, or convert the columns to numbers, such as days since a public date"
         )
     others = [name for name in names if name not in numbers]
     steps: list[tuple[str, Any, list[Any]]] = []
@@ -195,7 +195,7 @@ def _list(names: Sequence[Any]) -> str:
 
 
 def codes_of(y: Any, classes: Sequence[Any]) -> Integers:
-    """Code of each label, each looked up by itself; ``len(classes)`` for a label that is none of them."""
+    """Look up the code of each label separately; a label that is not among the classes gets ``len(classes)``."""
     labels = y if isinstance(y, list | tuple) else np.asarray(y).ravel().tolist()  # a list, as an array, may be text
     return places(labels, np.asarray(classes).tolist())
 
@@ -215,18 +215,19 @@ def cut(X: Features, codes: Integers, seed: Sequence[int]) -> Split:
 
 
 def synthetic(n: int, d: int, n_classes: int, seed: int, repeat: int = 0, *, combinations: float = 0.0) -> Split:
-    """A table of that shape, one of a series for each seed.
+    """Make a synthetic table of this shape; the tables of a seed form a series, in which ``repeat`` is the place.
 
-    A row mixes a few Gaussian factors into all columns, and adds an offset of each column and noise. The means of the
-    factors depend on the class or, in a quarter of the tables, on one of three groups within the class; margins are
-    log-uniform. Classes are equally frequent in half of the tables, else their frequencies are drawn. In a table, no
-    columns, about half of them, or all show only whether their number is above a threshold, as coded categories and
-    pixels do; in some of these columns it seldom is. Margins and kinds are spread evenly over the tables of a series
-    (by a scrambled Halton sequence), which brings means nearer to the truth than the same number of independent tables
-    would; the intervals do not rely on it.
+    A row mixes a few Gaussian factors into all columns, and adds noise and an offset for each column. The means of the
+    factors depend on the class or, in a quarter of the tables, on one of three groups within the class. The distance
+    between classes is log-uniform. In half of the tables the classes are equally frequent; in the others their
+    frequencies are random. In a table, no columns, about half of the columns, or all columns are binary: they show only
+    whether a number is above a threshold, like coded categories and pixels. In some binary columns, the number is
+    seldom above it. A scrambled Halton sequence spreads the distances and the kinds of tables evenly over a series.
+    Means are then nearer to the truth than with the same number of independent tables, but the intervals do not rely
+    on this.
 
-    The fraction ``combinations`` of the tables has independent columns, and classes that depend on two of them at once,
-    so that no single column says anything about the class.
+    The fraction ``combinations`` of the tables has independent columns, and the class depends on two of them at once.
+    In these tables no single column says anything about the class.
     """
     generator = np.random.default_rng([seed, repeat])
     series = Halton(4, seed=np.random.default_rng(seed)).fast_forward(repeat)

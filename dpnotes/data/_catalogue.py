@@ -42,22 +42,23 @@ def load(name: str, *, split: str = "original") -> Dataset:
 
     The loaded data are the published data: each call checks counts and SHA-256 sums, and a damaged file raises an
     error. Every split is fixed, its parts are disjoint, and no random state changes it. Features that are scaled by the
-    smallest and largest value of some rows ("min-max") depend on the records in these rows. No guarantee covers this;
-    the papers treat the two values as public. Image features are pixels / 255 unless the split says otherwise.
+    smallest and largest value of some rows ("min-max") depend on the records in these rows. No guarantee covers this
+    dependence; the papers treat the two values as public. Image features are pixels / 255 unless the split says
+    otherwise.
 
     ===============  ====================  =============================================================================
     name             split                 rows and features
     ===============  ====================  =============================================================================
     digits           original              1,442 training, 355 test: every fifth record of each class, in published
-                                           order, is a test record (ours; scikit-learn publishes no split). Grey levels
+                                           order, is a test record (our rule; scikit-learn has no split). Grey levels
                                            / 16, d = 64.
     breast_cancer    original              456 training, 113 test, by the same rule. Min-max over all rows (the ranges
                                            are printed in the set's public description), d = 30.
     mnist            original              60,000 training, 10,000 test, d = 784.
-    mnist            bagging_public        Liu et al., Case II: the first 1,000 test rows are public, 9,000 test rows.
-    mnist            private_prediction    van der Maaten and Hannun: rows as original, in the unit ball by a rule that
-                                           sees no data: pixels / (255 * 28). (Their code divides by the largest norm of
-                                           each part: 17.18 and 15.54 instead of 28, which no proof covers.)
+    mnist            bagging_public        Liu et al., Case II: the first 1,000 test rows are public, 9,000 remain.
+    mnist            private_prediction    van der Maaten and Hannun: the rows of original, brought into the unit ball
+                                           without looking at data: pixels / (255 * 28). (Instead of 28, their code uses
+                                           the largest norm of each part, 17.18 and 15.54, which no proof covers.)
     mnist            intrinsic_sgd         Hyland and Tople: digits 3 (code 0) and 5 (code 1); Gaussian random
                                            projection of pixels / 255 to d = 50, entries N(0, 1/50) of
                                            ``default_rng(0)``; each row scaled to norm 1. The first tenth of the

@@ -30,7 +30,7 @@ class DataMissing(DataError, FileNotFoundError):
         super().__init__(
             f"data set {name!r} is not here: there is no {path}; run `dpnotes data fetch {name}` "
             f"(in Python, dpnotes.data.fetch({name!r})), "
-            "or set the environment variable DPNOTES_DATA to a folder that has it"
+            "or set the environment variable DPNOTES_DATA to a folder that has this file"
         )
         self.name, self.path = name, path
 
@@ -57,7 +57,7 @@ class DataUnreachable(DataError, ConnectionError):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Dataset:
-    """Arrays of one data set in one split, read-only, rows in a documented order.
+    """Read-only arrays of one data set in one split, with the rows in a documented order.
 
     The arrays cannot be written to, because several models train on them at once. ``torch.tensor(data.X_train)`` makes
     a copy without a warning (``torch.from_numpy`` would warn about the read-only memory).
@@ -132,9 +132,9 @@ class Dataset:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Published:
-    """Data set as published, read and checked; each kind adds its arrays.
+    """A published data set after it was read and checked; each subclass adds its arrays.
 
-    ``digest`` is the last part of :attr:`Dataset.digest`, ``note`` its :attr:`Dataset.note`.
+    ``digest`` is the last part of :attr:`Dataset.digest`, and ``note`` is :attr:`Dataset.note`.
     """
 
     digest: str
@@ -154,11 +154,11 @@ class Source(Generic[P]):
     files : tuple of str
         Files of the data set, relative to the data folder; empty if it comes with scikit-learn.
     read : callable
-        Function ``read(folder)`` that reads and checks all files; :class:`DataMissing` or :class:`DataDamaged` if that
-        fails.
+        Function ``read(folder)`` that reads and checks all files. It raises :class:`DataMissing` or
+        :class:`DataDamaged` if that fails.
     splits : mapping of str to callable
         Function for each split that computes the arguments of :class:`Dataset` from the result of ``read``; arguments
-        that :meth:`load` knows may be left out.
+        that :meth:`load` sets may be left out.
     """
 
     files: tuple[str, ...]
@@ -187,10 +187,10 @@ def cut(X: FEATURES, y: LABELS, rows: Mapping[str, Rows]) -> dict[str, Any]:
 
 
 def read_bytes(name: str, path: Path, wanted: str, *, member: str = "") -> bytes:
-    """Content of a published file of data set ``name``, unpacked, if its SHA-256 sum equals ``wanted``.
+    """Return the unpacked content of a published file of data set ``name``, if its SHA-256 sum equals ``wanted``.
 
-    The function unpacks a ``.gz`` file, and reads the ``member`` of a ``.zip`` archive; :class:`DataMissing` or
-    :class:`DataDamaged` if that fails.
+    The function unpacks a ``.gz`` file, and reads the ``member`` of a ``.zip`` archive. It raises
+    :class:`DataMissing` or :class:`DataDamaged` if that fails.
     """
     try:
         content = path.read_bytes()
@@ -206,6 +206,6 @@ def read_bytes(name: str, path: Path, wanted: str, *, member: str = "") -> bytes
         raise DataDamaged(name, path, f"not a whole {kind} ({error})") from error
     found = hashlib.sha256(content).hexdigest()
     if found != wanted:
-        fault = f"{len(content):,} bytes with SHA-256 sum {found[:12]}..., the published content has {wanted[:12]}..."
+        fault = f"{len(content):,} bytes with SHA-256 sum {found[:12]}..., but the published sum is {wanted[:12]}..."
         raise DataDamaged(name, path, fault)
     return content

@@ -27,8 +27,8 @@ def fetch(name: str) -> Path:
 
     A copy is intact if :func:`load` accepts it, so an inexact CIFAR-10 remains until you remove its file. Torchvision's
     own downloaders fetch the images; tables are the published files. Everything is downloaded and checked in a scratch
-    folder, and then moved into place file by file in one step each. Therefore a failure does not change the data
-    folder, and each of several concurrent calls leaves whole files. Scratch folders of killed calls are removed.
+    folder; then each file is moved into place in one step. Therefore a failure does not change the data folder, and
+    each of several concurrent calls leaves whole files. A call also removes the scratch folders of killed calls.
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ def _download(name: str, folder: Path) -> None:
         except (DataDamaged, OSError, RuntimeError, HTTPException) as error:  # RuntimeError: no mirror answered
             fault = getattr(error, "fault", f"{type(error).__name__}: {error}")
             raise DataUnreachable(
-                f"data set {name!r} could not be downloaded ({fault}); no file was changed; without network, "
-                f"copy {' and '.join(files)} into {folder}, or set DPNOTES_DATA to a folder that has it"
+                f"data set {name!r} could not be downloaded ({fault}); no file was changed; without a network, "
+                f"copy {' and '.join(files)} into {folder}, or set DPNOTES_DATA to a folder that has this data set"
             ) from error
         for file in files:
             (folder / file).parent.mkdir(parents=True, exist_ok=True)

@@ -45,7 +45,7 @@ _CIFAR10_FORMS = {
 def cifar100_subset(
     parts: Sequence[tuple[NDArray[np.uint8], NDArray[np.uint8]]], others: Sequence[NDArray[np.uint8]]
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Choose the subset from the published sets.
+    """Choose the subset of CIFAR-100 from the published sets.
 
     Parameters
     ----------
@@ -85,7 +85,10 @@ class Images(Published):
     n_train: int
 
     def split(self, X: FEATURES, *, n_public: int = 0) -> dict[str, Any]:
-        """Arguments of :class:`Dataset` with features X [n, d] of all images; the first test rows are public."""
+        """Arguments of :class:`Dataset` with features X [n, d] of all images.
+
+        The first ``n_public`` test rows are public.
+        """
         height, width, *channels = self.x.shape[1:]
         n, end = self.n_train, self.n_train + n_public
         rows = {"train": slice(n), "test": slice(end, None)} | ({"public": slice(n, end)} if n_public else {})
@@ -100,7 +103,7 @@ class Archive:
     ----------
     name : str
     parts : mapping of str to int
-        Endings of the names of its arrays of images ``x...`` and labels ``y...``, and the number of rows of each.
+        Number of rows for each ending; ``x`` and ``y`` with this ending are its arrays of images and labels.
     image : tuple of int
         Shape of an image, (height, width) or (height, width, 3).
     class_names : tuple of str
@@ -109,11 +112,11 @@ class Archive:
     in_doubt : mapping of str to tuple of int
         Rows of an array that differ between copies in use.
     forms : mapping of str to (str, str)
-        Prefix of the digest and note, for the sums of copies that are inexact in these rows.
+        Prefix of the digest and note of each known copy that is inexact in these rows, by its SHA-256 sum.
     n_test : int
         Number of test rows, which come last.
     strict : bool
-        Whether arrays with another sum raise an error; otherwise they are called ``unverified``.
+        Whether arrays with another sum raise an error; otherwise they are marked as ``unverified``.
     """
 
     name: str
@@ -154,7 +157,7 @@ class Archive:
 
 
 def load_arrays(name: str, path: Path, keys: tuple[str, ...]) -> dict[str, NDArray[Any]]:
-    """Arrays of an archive by name; :class:`DataMissing` or :class:`DataDamaged` if they cannot be read."""
+    """Read the arrays of an archive by name; raise :class:`DataMissing` or :class:`DataDamaged` if that fails."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return {key: archive[key] for key in keys}
@@ -205,7 +208,7 @@ KNOWN = {
 
 
 def pixels(images: NDArray[np.uint8]) -> FEATURES:
-    """Pixels / 255, float32 [n, d], channel first."""
+    """Divide pixels by 255, and flatten each image channel first: float32 [n, d]."""
     if images.ndim == 4:
         images = images.transpose(0, 3, 1, 2)
     flat = np.ascontiguousarray(images).reshape(len(images), -1)

@@ -29,7 +29,7 @@ LEAST, OF_EACH = 200, 30  # records, and records of each class: so that each thi
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>")  # of cells that nothing declares
 READERS = {".xlsx": "excel", ".xls": "excel", ".ods": "excel", ".parquet": "parquet", ".sav": "spss", ".dta": "stata"}
 UNDECLARED = "must be declared"
-ADVICE = "must give [low, high] of numbers and categories of text; dates can be given as days since a public date"
+ADVICE = "must give [low, high] for numbers and categories for text; dates can be given as days since a public date"
 Known = tuple[float, float] | tuple[str, ...]
 REST = "*"  # in the file of what is public: every other column of numbers
 
@@ -87,7 +87,7 @@ class OwnDataset(Dataset):
 
     @property
     def labels(self) -> NDArray[Any]:
-        """Labels by class code, as numbers if all are numbers; the last one is for empty records and is not a class."""
+        """Labels by class code, as numbers if all are numbers; the last entry is for empty records, not for a class."""
         import pandas as pd
 
         numbers = pd.to_numeric(pd.Series(self.class_names, dtype=object), errors="coerce")
@@ -105,7 +105,7 @@ class OwnDataset(Dataset):
         """
         if inferred := [column.name for column in self.columns if not column.given]:
             raise ValueError(
-                f"columns must be declared before they are released, got {_list(inferred)} from the records"
+                f"columns must be declared before they are released, got {_list(inferred)}, inferred from the records"
             )
         return tuple(replace(column, unread=0) for column in self.columns)
 
@@ -131,15 +131,16 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
 
         classes = ["no", "yes"]       # in the order of their codes
 
-        [columns]                     # other columns are not features; without this table all are
+        [columns]                     # only these columns are features; without this table, all columns are
         age = [0, 120]                # bounds
         job = ["baker", "nurse"]      # categories; any other value belongs to none of them
         "*" = [0, 1]                  # every other column of numbers
 
-    Each cell is read separately. Its text is used, or its value if only the value matches a category ("1.0" counts as
-    "1", or as "01" if there is no "1"). Facts that the file does not declare are inferred from the records, as if they
-    were public, and no guarantee covers that step: the attribute ``columns`` of the result shows which facts these are.
-    Every fifth record, drawn by ``default_rng(0)``, is a test record.
+    Each cell is read separately. It belongs to the category with the same text, or else to the only category with the
+    same value: "1.0" counts as "1" or "01", but belongs to no category if both of them are categories. Facts that the
+    file does not declare are inferred from the records, as if they were public, and no guarantee covers that step. The
+    attribute ``columns`` of the result shows which facts were inferred. Every fifth record, drawn by
+    ``default_rng(0)``, is a test record.
 
     A value that is missing, or not as declared, does not raise an error: it counts as the middle of the bounds, or as
     none of the categories. The attribute ``columns`` has the number of these values. A record whose label is missing or
@@ -153,10 +154,10 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
     target : str
         Column, or array, of the classes; by default the last column, or ``y``.
     private : bool
-        If True, a faulty record does not decide whether the table can be used, unless all records are faulty. Public
-        facts must then be declared, and an empty record keeps its place; its code is the number of classes. The errors
-        that all records are faulty, or that a line is damaged, are raised without noise, and no guarantee covers them:
-        they are checks for the person who holds the table, before any release.
+        If True, faulty records do not decide whether the table can be used, unless all records are faulty. Public facts
+        must then be declared, and an empty record keeps its place, with the number of classes as its code. The errors
+        that all records are faulty, or that a line is damaged, are raised without noise. No guarantee covers these
+        errors: they are checks for the person who holds the table, before any release.
 
     Returns
     -------
@@ -271,10 +272,10 @@ def _draft(table: pd.DataFrame, target: str, public: Mapping[str, Any]) -> str:
     text = partial(json.dumps, ensure_ascii=False, default=str)
     lines = [f"classes = {text(public.get('classes') or [])}  # all labels of {target}"]
     lines += [
-        '[columns]  # [low, high] of numbers, or ["a", "b"] of text; delete lines of names, identifiers and dates'
+        '[columns]  # [low, high] for numbers, ["a", "b"] for text; delete the lines of names, identifiers and dates'
     ]
     lines += [f"{text(name)} = {text(known or [])}" for name, known in columns.items()]
-    return "\nFill the blanks of this draft by what is known without the records:\n\n" + "\n".join(lines)
+    return "\nFill in the blanks of this draft with what is known without the records:\n\n" + "\n".join(lines)
 
 
 def _read(path: Path, target: str) -> tuple[pd.DataFrame, str]:
@@ -316,7 +317,7 @@ def _header(path: Path) -> list[str]:
     """Names of the columns of a CSV file in UTF-8; for another file, an error that says how to convert it."""
     content, how = path.read_bytes(), ""
     if content.startswith((b"\x1f\x8b", b"PK")):
-        raise ValueError(f"{path} is compressed, or a file of another program under the name of a .csv file: unpack it")
+        raise ValueError(f"{path} is compressed, or a file of another program with the ending .csv: unpack it")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -428,7 +429,7 @@ def _from_records(cells: pd.Series, numbers: pd.Series) -> Known | str:
     if numbers.notna().all():
         return float(finite.min()), float(finite.max())
     if numbers.notna().any():
-        return "numbers and text: declare [low, high], for which text is missing, or the categories"
+        return "numbers and text: declare [low, high] (text then counts as missing) or the categories"
     return f"text of more than {MOST} categories" if cells.nunique() > MOST else tuple(_distinct(cells))
 
 
@@ -436,7 +437,7 @@ def _said(known: Any, *, has_numbers: bool) -> Known | str:
     """Declared bounds or categories of a column, or the fault as one text."""
     if isinstance(known, list) and len(known) == 2 and all(type(value) in (int, float) for value in known):
         if not has_numbers:
-            return "text, for which categories must be given, not bounds; numbers must have points, not commas"
+            return "text, which needs categories, not bounds; numbers must have points, not commas"
         if -np.inf < known[0] < known[1] < np.inf:
             return float(known[0]), float(known[1])
     elif isinstance(known, list) and all(isinstance(value, str | bool) for value in known):
@@ -445,7 +446,7 @@ def _said(known: Any, *, has_numbers: bool) -> Known | str:
             return "dates, which are neither numbers nor categories"
         if len(set(categories)) == len(categories) > 1:
             return categories
-    return "the entry must be [low, high], low < high, or at least two categories as text"
+    return "the entry must be [low, high] with low < high, or at least two categories as text"
 
 
 def _encoded(

@@ -64,7 +64,7 @@ _HEART_FAILURE = 24_175  # records of the private data that the split stands in 
 class Table(Published):
     """All records in published order (Adult: the rows of ``adult.data``, then those of ``adult.test``).
 
-    ``numbers`` float64 [n, .] in the published units, ``levels`` bool [n, .] one-hot, ``y`` int64 [n].
+    ``numbers`` are float64 [n, .] in the published units, ``levels`` are one-hot bool [n, .], and ``y`` is int64 [n].
     """
 
     numbers: NDArray[np.float64]
@@ -74,7 +74,7 @@ class Table(Published):
     level_names: tuple[str, ...]
 
     def features(self, by: Rows) -> FEATURES:
-        """Numbers, scaled so that the rows ``by`` span [0, 1] (other rows may lie outside), then levels."""
+        """Numbers, scaled so that the rows ``by`` span [0, 1] (other rows may lie outside), followed by the levels."""
         low, high = self.numbers[by].min(axis=0), self.numbers[by].max(axis=0)
         scaled = (self.numbers - low) / (high - low)
         return np.ascontiguousarray(np.hstack([scaled, self.levels], dtype=np.float32, casting="same_kind"))
@@ -84,14 +84,14 @@ class Table(Published):
         return {"feature_names": self.number_names + self.level_names, **cut(X, self.y, rows)}
 
     def thirds(self, n: int | None = None) -> dict[str, Any]:
-        """Training, public and test rows: thirds of the first ``n`` in a fixed random order; ranges of all records."""
+        """Training, public and test rows: thirds of the first ``n`` in a fixed random order; min-max over all rows."""
         order = np.random.default_rng(0).permutation(len(self.y))[:n]
         third = len(order) // 3
         rows = {"train": order[:third], "public": order[third : 2 * third], "test": order[2 * third :]}
         return self.split(self.features(slice(None)), rows)
 
     def with_levels(self, kept: NDArray[np.bool_]) -> Table:
-        """Return the table with some of its levels, bool [levels]."""
+        """Return the table with only the levels that ``kept`` marks, bool [levels]."""
         return replace(self, levels=self.levels[:, kept], level_names=tuple(compress(self.level_names, kept)))
 
 

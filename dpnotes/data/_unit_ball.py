@@ -50,7 +50,7 @@ def to_unit_ball(X: NDArray[np.floating], *, bound: float | None = None) -> FEAT
         raise ValueError(f"bound must be positive and finite, got bound={bound}")
     norms = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))  # [n]
     if not np.isfinite(norms).all():
-        raise ValueError(f"X must have rows of finite norm, got {(~np.isfinite(norms)).sum()} other rows")
+        raise ValueError(f"X must have rows of finite norm, got {(~np.isfinite(norms)).sum()} rows without one")
     # Rounding to float32 lengthens a row by a factor of up to 1 + 2**-24: shorten a little more than that.
     scale = (1 - 2.0**-23) / np.maximum(norms, bound)
     scaled: FEATURES = np.empty(X.shape, dtype=np.float32)

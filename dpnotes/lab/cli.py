@@ -1,8 +1,8 @@
 """The command line: build the book, execute a chapter, manage its results and its data.
 
-Every command is a few lines over :mod:`dpnotes.lab.chapters`, :mod:`dpnotes.lab.store` and :mod:`dpnotes.data`, which
-are imported where they are used: ``dpnotes --help`` is quick, and ``compare``, ``audit``, ``guarantee`` and ``data``
-need only the extra [learn].
+Every command is a few lines over :mod:`dpnotes.lab.chapters`, :mod:`dpnotes.lab.store` and :mod:`dpnotes.data`. These
+packages are imported where they are used, so ``dpnotes --help`` is quick, and ``compare``, ``audit``, ``guarantee`` and
+``data`` need only the extra [learn].
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from dpnotes._extras import MissingExtra
 
 _LISTED = 10  # missing rows that `results status` names of each experiment
 
-_PARAMETER = "Override a chapter parameter. Repeatable."
+_PARAMETER = "Override a chapter parameter; may be given several times."
 _OUT = "Folder for the executed chapter and its rows.  [default: runs in the book's folder, or $DPNOTES_RUNS]"
 _STORE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _TARGET = click.option("--target", default="", help="Column of the classes.  [default: the last column, or y]")
 _SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-_KEEP = click.option("--keep", type=_FILE, help="File that saves the findings; the same command continues from it.")
+_KEEP = click.option("--keep", type=_FILE, help="File for the findings, from which the same command continues.")
 
 
 class _Commands(click.Group):
@@ -58,7 +58,7 @@ def main(traceback: bool) -> None:
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--force", is_flag=True, help="Overwrite files of the book that you changed.")
 def book(folder: Path, force: bool) -> None:
-    """Copy the book into FOLDER, for an installed package without a checkout.
+    """Copy the book into FOLDER, for a package that was installed without a checkout.
 
     The copy has the chapters, settings and published rows. The commands build, run and results then work in FOLDER and
     below it. A second call updates FOLDER to the installed version, but does not overwrite files that you changed.
@@ -181,7 +181,7 @@ def results_status(everything: bool) -> None:
 @click.option("--hours", type=click.FloatRange(min=0.0, min_open=True), help="Time budget; --minutes adds to it.")
 @click.option("--minutes", type=click.FloatRange(min=0.0, min_open=True), help="Time budget.  [default: none]")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
-@click.option("-j", "--jobs", type=int, default=1, show_default=True, help="Rows at a time; -1: all cores.")
+@click.option("-j", "--jobs", type=int, default=1, show_default=True, help="Rows at a time; -1 for all cores.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), envvar="DPNOTES_RUNS", help=_OUT)
 def results_run(
     names: Sequence[str], hours: float | None, minutes: float | None, device: str, jobs: int, out: Path | None
@@ -191,8 +191,8 @@ def results_run(
     Without NAME, the command covers all experiments. It does not start a row whose expected time exceeds the rest of
     the budget. Each row is saved as it finishes, so the same command continues where an earlier run ended.
 
-    The expected time of a row is the estimate of its experiment, times the median ratio of measured to estimated time
-    over the measured rows.
+    The expected time of a row is its experiment's estimate, multiplied by the median ratio of measured to estimated
+    time over the measured rows.
     """
     from dpnotes.lab import backlog
     from dpnotes.lab.store import runs_store
@@ -212,7 +212,7 @@ def results_run(
     for name, count in done.without_data.items():
         click.echo(f"{count} rows need data that are not here: dpnotes data fetch {name}")
     if done.finished:
-        click.echo(f"next: dpnotes results adopt, which takes them from {_short(runs_store('any').parent)}{os.sep}")
+        click.echo(f"next: dpnotes results adopt, which takes the rows from {_short(runs_store('any').parent)}{os.sep}")
     for name, error in done.failures.items():
         click.echo(f"{name}: {error}", err=True)
     if done.failures:
@@ -247,12 +247,12 @@ def adopt(paths: Sequence[Path], replace: bool) -> None:
 
 @results.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--sample", type=click.IntRange(min=1), default=3, show_default=True, help="Rows of each experiment.")
+@click.option("--sample", type=click.IntRange(min=1), default=3, show_default=True, help="Rows from each experiment.")
 @click.option("--seed", type=int, help="Seed of the sample.  [default: a new sample each time]")
-@click.option("--cheapest", is_flag=True, help="The cheapest rows instead of random ones.")
+@click.option("--cheapest", is_flag=True, help="Take the cheapest rows instead of random rows.")
 @click.option("--keep/--no-keep", default=True, show_default=True, help="Save the findings next to the results.")
 def verify(names: Sequence[str], sample: int, seed: int | None, cheapest: bool, keep: bool) -> None:
-    """Compute a random sample of published rows again, and compare.
+    """Compute a random sample of published rows again, and compare the results.
 
     Without NAME, the command covers every experiment that has published rows. It leaves out rows whose data sets are
     not here. The exit code is 1 if a row disagrees or no row could be computed. Afterwards, `results status` and the
@@ -344,16 +344,22 @@ def guarantee() -> None:
 
 @main.command()
 @click.argument("training", metavar="FILE.py:NAME")
-@click.option("--data", "table", type=_STORE, required=True, help="A .csv or .npz file; NAME.toml has its bounds.")
+@click.option(
+    "--data",
+    "table",
+    type=_STORE,
+    required=True,
+    help="A .csv or .npz file; the .toml file of the same name has its bounds.",
+)
 @_TARGET
 @click.option("--epsilon", type=float, help="Epsilon of the claim.  [default: the estimator's; none for a function]")
 @click.option("--delta", type=float, default=0.0, show_default=True, help="Delta of the claim.")
 @click.option("--adjacency", type=click.Choice(["add-remove", "zero-out", "replace-one"]), default="add-remove",
               show_default=True, help="Adjacency of the claim.")  # fmt: skip
 @click.option("--seconds", type=click.FloatRange(min=0.0, min_open=True), default=120.0, show_default=True)
-@click.option("--runs", type=click.IntRange(min=1), help="Budget in training runs, instead of seconds.")
+@click.option("--runs", type=click.IntRange(min=1), help="Number of training runs, instead of a time budget.")
 @click.option("--confidence", type=float, default=0.95, show_default=True)
-@click.option("-j", "--jobs", type=int, default=1, show_default=True, help="Training runs at a time; -1: all cores.")
+@click.option("-j", "--jobs", type=int, default=1, show_default=True, help="Training runs at a time; -1 for all cores.")
 @_SEED
 @_KEEP
 def audit(training: str, table: Path, keep: Path | None, **given: Any) -> None:
@@ -387,11 +393,11 @@ def audit(training: str, table: Path, keep: Path | None, **given: Any) -> None:
 @click.option("--delta", type=float, default=0.0, show_default=True)
 @click.option("--answers", type=click.IntRange(min=1), help="Number of queries to answer.  [default: any number]")
 @click.option("--public", is_flag=True, help="Compare on this table itself. Use only if the table is public.")
-@click.option("--shape", is_flag=True, help="Choose on synthetic tables only, which reads no record and costs nothing.")
+@click.option("--shape", is_flag=True, help="Choose on synthetic tables only; this reads no record and costs nothing.")
 @click.option("--seconds", type=click.FloatRange(min=0.0, min_open=True), default=300.0, show_default=True)
-@click.option("--repeats", type=click.IntRange(min=1), help="Budget in repeats, instead of seconds.")
+@click.option("--repeats", type=click.IntRange(min=1), help="Number of repeats, instead of a time budget.")
 @click.option("--report", type=_FILE, help="File for the report, as HTML.")
-@click.option("-j", "--jobs", type=int, default=1, show_default=True, help="Fits at a time; -1: all cores.")
+@click.option("-j", "--jobs", type=int, default=1, show_default=True, help="Fits at a time; -1 for all cores.")
 @_SEED
 @_KEEP
 def compare_methods(table: Path, public: bool, shape: bool, keep: Path | None, **given: Any) -> None:

@@ -26,9 +26,9 @@ def residual_network(
 
     The network consists of one 3x3 convolution, three stages of ``blocks`` residual blocks with ``width``, 2 ``width``
     and 4 ``width`` channels, the mean over the positions, and one linear layer. The second and third stage halve the
-    sides. Their shortcut has no parameters (type A): it takes every second row and column, and fills the new channels
-    with zeros. Each convolution has no bias, and group normalisation follows it. Weights are normal of variance
-    2 / fan_in (1 / fan_in in the last layer), biases are 0, and normalisation starts with factors 1.
+    sides. Their shortcuts have no parameters (type A): they take every second row and column, and fill the new channels
+    with zeros. Each convolution has no bias, and group normalisation follows it. Initial weights are normal with
+    variance 2 / fan_in (1 / fan_in in the last layer), biases are 0, and normalisation starts with factors 1.
 
     Parameters
     ----------
@@ -85,8 +85,8 @@ def vgg16(
     """VGG16 (configuration D) with a single linear layer as classifier, as is usual for 32 x 32 images.
 
     The network has thirteen 3x3 convolutions with bias, 2x2 max-pooling after the 2nd, 4th, 7th, 10th and 13th, and
-    then one fully connected layer instead of three. Weights are normal of variance 2 / fan_in (1 / fan_in in the last
-    layer), and biases are 0.
+    then one fully connected layer instead of three. Initial weights are normal with variance 2 / fan_in (1 / fan_in in
+    the last layer), and biases are 0.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Gradient-boosted trees on many small subsets at once: every split of every tree by products of one array."""
+"""Gradient-boosted trees on many small subsets at once; products with one array evaluate every possible split."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class BoostedTrees:
         Feature that each inner node compares with its threshold. Nodes are numbered level by level: the children of
         node i are 2 i + 1 on the left and 2 i + 2 on the right.
     threshold : ndarray of float, shape [M, T, 2^D - 1]
-        Threshold of each inner node. A row goes right if its feature is above the threshold; inf if all rows go left.
+        Threshold of each inner node, or inf if all rows go left. A row goes right if its feature exceeds the threshold.
     value : ndarray of float, shape [M, T, 2^D]
         Value that each leaf adds to the log-odds; leaves are ordered from left to right.
     n_features : int
@@ -119,7 +119,7 @@ def _leaves(right: Tensor) -> Tensor:
 
 
 class Splits(NamedTuple):
-    """All splits of B models' rows X [B, m, d], with the splits of one feature side by side; C is the largest number.
+    """All splits of the rows X [B, m, d] of B models, feature by feature; a model has at most C splits.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class Splits(NamedTuple):
     below : tensor of float, shape [B, C]
         Largest value on the left; inf where a model has fewer than C splits.
     right : tensor of float, shape [B, m, C]
-        1 where the feature of a row is above that value, else 0.
+        1 where the feature of a row is above ``below``, else 0.
     """
 
     X: Tensor
@@ -152,13 +152,13 @@ def fit_boosted_trees(
 
     The algorithm is the same as in scikit-learn's ``GradientBoostingClassifier`` with its default loss (log-loss) and
     criterion (Friedman's improvement). Only the depth limits a tree: the algorithm considers all splits, and leaves
-    take one Newton step. It makes no random draws. Among splits of equal improvement (up to a thousand roundings) it
-    takes the lowest threshold of the first feature, whereas scikit-learn chooses at random. Without such ties both give
-    the same trees.
+    take one Newton step. It makes no random draws. Among splits of equal improvement (up to a thousand rounding errors)
+    it takes the lowest threshold of the first feature, whereas scikit-learn chooses at random. Without such ties, both
+    algorithms give the same trees.
 
-    A model holds an entry for each pair of a row and a split. There is one split between any two successive values that
-    a feature has in the model's rows. The function is therefore suitable for many subsets of up to about a thousand
-    rows, not for one large data set.
+    For each model, memory holds an entry for each pair of a row and a split. There is one split between any two
+    successive values that a feature has in the model's rows. The function is therefore suitable for many subsets of up
+    to about a thousand rows, not for one large data set.
 
     Parameters
     ----------
@@ -270,9 +270,10 @@ def all_splits(X: Tensor) -> Splits:
 
 
 def grow(splits: Splits, residual: Tensor, weight: Tensor, depth: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Grow one tree for each of B models, level by level, each node split where Friedman's improvement is largest.
+    """Grow one tree for each of B models, level by level; a node is split where Friedman's improvement is largest.
 
-    With n rows in a node, n_r of them right of a split, and sums R and R_r of their residuals, the improvement is
+    If a node has n rows with the sum R of residuals, and a split sends n_r rows with the sum R_r to the right and n_l
+    rows with the sum R_l to the left, the improvement is
     (R_r / n_r - R_l / n_l)^2 n_r n_l / n = (n R_r - n_r R)^2 / (n n_r n_l).
 
     Parameters
@@ -287,7 +288,7 @@ def grow(splits: Splits, residual: Tensor, weight: Tensor, depth: int) -> tuple[
     feature : tensor of int64, shape [B, 2^depth - 1]
         Features of the inner nodes, level by level.
     threshold : tensor of float, shape [B, 2^depth - 1]
-        Thresholds midway between successive values of the rows in the node; inf if all rows go left.
+        Thresholds midway between successive values of the rows in the node, or inf if all rows go left.
     leaf : tensor of int64, shape [B, m]
         Leaf in which each row ends, from left to right.
     """

@@ -19,7 +19,7 @@ State = dict[str, Any]
 
 
 class Checkpoint(Protocol):
-    """Saves the states of training runs, so that a run that was stopped can continue from its last state.
+    """Store of the states of training runs, so that a run that was stopped can continue from its last state.
 
     A training run is identified by a digest of everything that decides its result: data, initial weights, random
     streams and settings. Therefore a state is never given to a different training run. States are not private, even if
@@ -47,8 +47,8 @@ class Progress:
     checkpoint : Checkpoint or None
         Checkpoint to use; with None, no state is saved.
     training : callable
-        Function that returns the digest of everything that decides the run, see :func:`digest`; it is called only with
-        a checkpoint.
+        Function that returns the :func:`digest` of everything that decides the run. It is called only if there is a
+        checkpoint.
     tensors : sequence of torch.Tensor
         Weights and sums over an epoch, all on one device.
     optimizer : torch.optim.Optimizer
@@ -72,7 +72,7 @@ class Progress:
         if state["made_by"] != self._arithmetic():
             warnings.warn(
                 f"a checkpoint of this training was made by {state['made_by']}, not by {self._arithmetic()}: results "
-                "may differ in rounding or more, so that the training begins anew",
+                "may differ in rounding or more, so the training starts again",
                 stacklevel=3,
             )
             return 0
@@ -111,7 +111,7 @@ def _code() -> str:
 
 
 def digest(*parts: Any) -> str:
-    """Digest of arrays, tensors, generators of PyTorch, and other things by their ``repr``; 32 hexadecimal digits."""
+    """Digest, 32 hexadecimal digits, of arrays, tensors, PyTorch generators, and other objects by their ``repr``."""
     found = hashlib.blake2b(digest_size=16)
     for part in parts:
         part = part.get_state() if isinstance(part, torch.Generator) else part

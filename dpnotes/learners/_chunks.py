@@ -1,4 +1,4 @@
-"""Rows of many models, and the number of models to train at once, by the cache of a CPU or the memory of a GPU."""
+"""Rows of many models, and the number of models to train at once, which depends on CPU caches or GPU memory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Subsets:
         return np.argsort(self.sizes, kind="stable")
 
     def padded(self, models: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Rows of some models, padded by repeats of a first row, and whether each counts, [len(models), size]."""
+        """Rows [len(models), size] of some models, padded by repeats of first rows, and whether each row counts."""
         starts = (np.cumsum(self.sizes) - self.sizes)[models, None]
         place = np.arange(self.sizes[models].max())
         counts = place < self.sizes[models, None]
@@ -79,8 +79,8 @@ def chunk_size(
 ) -> int:
     """Give the number of models to train at once, between 1 and ``n_models``.
 
-    Chunks have nearly equal size: 19 chunks of 54, not 18 of 56 and one of 16. Results of a learner do not depend on
-    the size.
+    Chunks have nearly equal sizes: 1,024 models are 18 chunks of 54 and one of 52, not 18 of 56 and one of 16. Up to
+    rounding, the results of a learner do not depend on the size.
 
     Parameters
     ----------
@@ -89,7 +89,8 @@ def chunk_size(
         Memory that one model needs while it is trained: its rows, its parameters, their history, its logits.
     device : torch.device
     touched : int, >= 1, optional
-        Number of these bytes that every iteration reads, which should fit into the cache of a CPU; by default all.
+        Number of these bytes that every iteration reads, and that should therefore fit into the cache of a CPU; by
+        default all.
     chunk : int, >= 1, optional
         Caller's choice, which is used if the available memory allows it.
     n_threads : int, >= 1, optional
@@ -124,7 +125,7 @@ def chunk_size(
         most = max(1, most)
         size = -(-n_models // -(-n_models // most))
     else:
-        size = min(at_least("chunk", chunk, 1, why="None chooses it from the memory at hand"), n_models)
+        size = min(at_least("chunk", chunk, 1, why="with None, it is chosen from the available memory"), n_models)
     if size * bytes_per_model > free:
         raise out_of_memory(size, bytes_per_model, free)
     return size
@@ -136,7 +137,7 @@ def out_of_memory(chunk: int, bytes_per_model: int, free: int) -> MemoryError:
     advice = f"chunk={fits} would fit" if fits else "not even chunk=1 fits: use fewer rows or float32"
     return MemoryError(
         f"chunk={chunk} models of {bytes_per_model / 1e6:.1f} MB need {chunk * bytes_per_model / 1e9:.2f} GB, "
-        f"{free / 1e9:.2f} GB are free; {advice}"
+        f"but {free / 1e9:.2f} GB are free; {advice}"
     )
 
 
@@ -190,12 +191,12 @@ def fit_groups(groups: Sequence[Group], results: Sequence[NDArray[Any]], *, devi
 
 
 def temporary_bytes(device: torch.device, *, on_cpu: int) -> int:
-    """Bytes to use for temporaries: a fraction of the free memory of a GPU; ``on_cpu``, what its caches serve."""
+    """Bytes to use for temporary arrays: a fraction of the free memory of a GPU, or ``on_cpu`` bytes on a CPU."""
     return int(GPU_FRACTION * free_bytes(device)) if device.type == "cuda" else on_cpu
 
 
 def free_bytes(device: torch.device) -> int:
-    """Memory that a new allocation on the device can have, in bytes; on a CPU what the system calls available."""
+    """Bytes that a new allocation on the device can have; on a CPU, the memory that the system reports as available."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)

@@ -1,4 +1,4 @@
-"""scikit-learn classifiers that can fit many models in one call, and the base classes of others."""
+"""scikit-learn classifiers that can fit many models in one call, and base classes of other classifiers."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class DecisionClassifier(ClassifierMixin, BaseEstimator):
 
 
 class LogitClassifier(DecisionClassifier):
-    """Classifier whose decision values are logits, or for two classes their difference."""
+    """Classifier whose decision values are logits; for two classes, the difference of the two logits."""
 
     def predict_proba(self, X: Any) -> Features:
         """Softmax of the logits, shape [n, n_classes]."""
@@ -181,7 +181,7 @@ class LogisticClassifier(LinearClassifier):
         subsets : ndarray of int, shape [n_models, m], or a sequence of arrays of row indices
         n_classes : int
         seed : int, optional
-            Ignored by this learner, which makes no random draws; it exists for learners that do.
+            Ignored, because this learner makes no random draws; other learners use it.
 
         Returns
         -------
@@ -255,7 +255,7 @@ class BoostedTreesClassifier(LogitClassifier):
 
 @dataclass(eq=False, repr=False)
 class NetworkClassifier(LogitClassifier):
-    """Classifier that trains a network, by default the bagging chapter's, from scratch or from given weights.
+    """Classifier that trains a network, by default that of the bagging chapter, from scratch or from given weights.
 
     Parameters
     ----------
@@ -406,7 +406,7 @@ class FittedNetworks:
     device: str
 
     def votes(self, X: Features) -> Integers:
-        """Class codes, shape [n_models, n]."""
+        """Class code by each network for each row of X [n, d], shape [n_models, n]."""
         return self.networks.votes(_as_images(X, self.image_shape), device=self.device)
 
 
@@ -414,5 +414,5 @@ def _as_images(X: Features, image_shape: tuple[int, ...] | None) -> Features:
     if image_shape is None:
         return X
     if X.shape[1] != np.prod(image_shape):
-        raise ValueError(f"image_shape={tuple(image_shape)} holds {np.prod(image_shape)} pixels, X has {X.shape[1]}")
+        raise ValueError(f"image_shape={tuple(image_shape)} has {np.prod(image_shape)} pixels, but X has {X.shape[1]}")
     return X.reshape(-1, *image_shape)

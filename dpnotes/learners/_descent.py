@@ -20,7 +20,7 @@ OPTIMIZERS = ("adam", "momentum", "sgd")
 
 
 def step_rates(learning_rate: Rate, steps: int) -> Floats:
-    """Rates [steps], finite and > 0, from a number, a function of the step 0, 1, ..., or one entry for each step."""
+    """Learning rates [steps], finite and > 0, from a number, a function of the step 0, 1, ..., or an array [steps]."""
     rates = np.asarray([learning_rate(i) for i in range(steps)] if callable(learning_rate) else learning_rate)
     if rates.dtype.kind not in "fiu":
         raise TypeError(f"learning_rate must be a number, an array of them or a callable, got {learning_rate!r}")
@@ -71,7 +71,7 @@ def epoch_factors(schedule: Schedule, epochs: int) -> Floats:
 
 @dataclass(frozen=True)
 class Optimizer:
-    """Adam, or stochastic gradient descent with or without momentum; other settings are PyTorch's.
+    """Adam, or stochastic gradient descent with or without momentum; other settings are PyTorch's defaults.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class Optimizer:
         check.real("weight_decay", self.weight_decay)
 
     def over(self, parameters: Iterable[Any]) -> torch.optim.Optimizer:
-        """Optimizer of parameters, or of groups of parameters; the caller sets the learning rate of each step.
+        """Make the optimizer of parameters or groups of parameters; the caller sets the learning rate of each step.
 
         A fused optimizer works entry by entry, so models that are stacked in one tensor remain independent.
         """

@@ -46,5 +46,5 @@ def spawned_seed(seed: int, *key: int) -> int:
 
 
 def torch_generator(seed: int, *key: int) -> torch.Generator:
-    """Generator on the CPU, spawned like :func:`spawned_seed`."""
+    """PyTorch generator on the CPU, seeded by :func:`spawned_seed`."""
     return torch.Generator().manual_seed(spawned_seed(seed, *key))

@@ -1,7 +1,7 @@
 """Common parts of all learners by DP-SGD: random batches, Gaussian noise, and the checks of their settings.
 
 Each model has three separate streams for initial weights, batches and noise, spawned from the seed and the model's
-index. Therefore neither the number of models nor any chunk changes a model.
+index. Therefore the draws of a model depend neither on the number of models nor on the chunks.
 """
 
 from __future__ import annotations
@@ -63,17 +63,17 @@ def checked_rate(sample_rate: float) -> float:
 
 
 class Settings:
-    """Noise of each model, and what all models share, checked.
+    """Checked settings: the noise of each model, and what all models share.
 
     Parameters
     ----------
     data : torch.Tensor, shape [n, ...]
         Rows, each of which is in a batch with probability ``sample_rate``, independently of all others.
     noise_multiplier, clipping_norm, learning_rate, steps, sample_rate, n_records, seed, normal
-        Arguments of the caller; see :func:`fit_dp_sgd_linear`. With noise, it must be possible to scale rows of any
-        size to the clipping norm in the dtype of the data.
+        Arguments of the caller; see :func:`fit_dp_sgd_linear`. With noise, the clipping norm must be one to which rows
+        of any size can be scaled in the dtype of the data.
     n_models : int, optional
-        Number of models with a single noise multiplier; by default one.
+        Number of models if there is a single noise multiplier; by default one.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class Settings:
             raise ValueError(f"noise_multiplier must be a number or have shape [n_models], got shape {noise.shape}")
         if noise.ndim == 1 and n_models not in (None, len(noise)):
             raise ValueError(
-                f"noise_multiplier has {len(noise)} entries for {n_models} models; give one number, or one for each"
+                f"noise_multiplier has {len(noise)} entries for {n_models} models; give one number or one for each"
             )
         if not clipping_norm > 0:
             raise ValueError(f"clipping_norm must be positive, got clipping_norm={clipping_norm}")
@@ -129,7 +129,7 @@ class Settings:
         self.seed = check.at_least("seed", seed, 0)
 
     def batches(self, model: int) -> Iterator[Integers]:
-        """Positions 0..n - 1 of each batch of a model, without end."""
+        """Yield the positions 0..n - 1 of the rows of each batch of a model, without end."""
         return dp_sgd_batches(self.n, sample_rate=self.sample_rate, seed=self.seed, model=model)
 
     def noise(self, models: Integers, size: int, device: torch.device) -> GaussianNoise | None:
@@ -143,9 +143,9 @@ class Settings:
 class GaussianNoise:
     """Normal numbers for several models, float64, from a separate generator for each model.
 
-    On a CPU NumPy draws them. On a GPU they are drawn there, because a CPU would be too slow. The streams differ, so
-    noisy models depend on the kind of device, but on neither device do they depend on the other models. The numbers of
-    another source (``normal``) are always made on the CPU.
+    On a CPU, NumPy draws the numbers. A GPU draws its numbers itself, because a CPU would be too slow. The streams
+    differ, so noisy models depend on the kind of device. On neither kind do a model's numbers depend on the other
+    models. Numbers of another source (``normal``) are always made on the CPU.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ class GaussianNoise:
     std : ndarray of float64, shape [len(models)]
         Standard deviation of each model's numbers.
     size : int
-        Numbers for each model and step.
+        Count of numbers for each model and step.
     device : torch.device
     normal : callable, optional
         Source of standard normal numbers instead of the generators.
@@ -185,7 +185,7 @@ class GaussianNoise:
         self._left: list[Tensor] = []
 
     def draw(self) -> Tensor:
-        """The next step's numbers, shape [models, size]."""
+        """Draw the numbers of the next step, shape [models, size]."""
         if self._normal is not None:
             numbers = torch.from_numpy(self._normal(self._shape[0] * self._shape[1])).view(self._shape)
             return numbers.to(self._device).mul_(self._std)
@@ -204,5 +204,5 @@ class GaussianNoise:
 
 
 def stream(seed: int, model: int, purpose: int) -> np.random.SeedSequence:
-    """Stream of one model for ``WEIGHTS``, ``BATCHES`` or ``NOISE``."""
+    """Random stream of one model for ``WEIGHTS``, ``BATCHES`` or ``NOISE``."""
     return np.random.SeedSequence(seed, spawn_key=(model, purpose))

@@ -1,14 +1,16 @@
-"""The sum of clipped per-example gradients of a network: the choice of an engine, and the size of its pieces.
+"""Sums of the clipped per-example gradients of a network: the choice of an engine, and the size of micro-batches.
 
-Two engines give the same sums up to rounding. :func:`book_keeping` uses one backward pass and products of stored
-arrays, for networks of the layers that it knows. ``torch.func``'s vmap of grad forms every example's gradient, for all
-other networks. On a CPU the first is faster, by 1.4 on the small convolutional network and by 1.1 on ResNet-20.
+Two engines give the same sums up to rounding. For networks of layers that it knows, :func:`book_keeping` uses one
+backward pass and products of stored arrays. For all other networks, ``torch.func`` (vmap of grad) forms the gradient of
+every example. On a CPU book-keeping is faster, by a factor of 1.4 on the small convolutional network and of 1.1 on
+ResNet-20.
 
-Book-keeping stores each layer's input and output gradient. The gradient of example b of a layer with weights W follows
-from its inputs x_b at T positions and the gradients g_b of its outputs there: G_b = sum_t g_bt x_bt'. So one backward
-pass to the layers' *outputs* gives all norms, and then the weighted sum. Either the G_b are stored until the norms are
-known, or, if T (K + O) < K O for an [O, K] weight, only the Gram matrices over the T positions are formed
-(|G_b|^2 = sum_tt' (x_bt . x_bt') (g_bt . g_bt')), and the sum is one matrix product.
+Book-keeping stores the inputs of each layer and the gradients of its outputs. Let x_bt be the input of example b at
+position t of T, and g_bt the gradient of the output there. Then the gradient of example b for the weights of the layer
+is G_b = sum_t g_bt x_bt'. So one backward pass to the layers' *outputs* gives all norms, and then the weighted sum. If
+T (K + O) < K O for an [O, K] weight, only the Gram matrices over the T positions are formed:
+|G_b|^2 = sum_tt' (x_bt . x_bt') (g_bt . g_bt'), and the sum is one matrix product. Otherwise the G_b are stored until
+the norms are known.
 
 Bu, Wang, Zha and Karypis (2023), arXiv:2210.00038; Li, Tramer, Liang and Hashimoto (2022), arXiv:2110.05679.
 """
@@ -43,18 +45,18 @@ Gradients = Callable[[Tensor, Tensor], tuple[Contribution, Tensor]]  # of x [b, 
 
 
 def clipped_sums(network: nn.Module, example: Tensor) -> Clipped:
-    """Choose the engine for a network, whose layers are seen at work on one ``example`` [1, ...].
+    """Choose the engine for a network, by a trial of its layers on one ``example`` [1, ...].
 
-    The result is a function of x [b, ...], y [b] and the clipping norm C. It gives the sums over the examples of
-    min(1, C / |g|) g by parameter name, with |g| the L2 norm over all trained parameters, and the losses [b]. Examples
-    whose |g|^2 is not finite, or is lost in rounding, are left out of both. Therefore no example moves a sum by more
-    than C, whatever numbers it holds, and no example affects another.
+    The result is a function of x [b, ...], y [b] and the clipping norm C. It returns the sums over the examples of
+    min(1, C / |g|) g by parameter name, where |g| is the L2 norm over all trained parameters. It also returns the
+    losses [b]. Examples whose |g|^2 is not finite, or is lost in rounding, are left out of both results. Therefore no
+    example moves a sum by more than C, whatever numbers it holds, and no example affects another.
     """
     return clipped_by(book_keeping if can_keep_book(network, example) else per_example, network)
 
 
 def clipped_by(engine: Callable[[nn.Module], Gradients], network: nn.Module) -> Clipped:
-    """Clipped sums by one of the two engines."""
+    """Return the function of clipped sums that uses one of the two engines."""
     gradients = engine(network)
 
     def clipped(x: Tensor, y: Tensor, clipping_norm: float) -> tuple[dict[str, Tensor], Tensor]:
@@ -70,7 +72,7 @@ def clipped_by(engine: Callable[[nn.Module], Gradients], network: nn.Module) -> 
 
 
 def per_example(network: nn.Module) -> Gradients:
-    """The engine that forms the gradient of each example."""
+    """Engine that forms the gradient of each example."""
 
     def loss(named: dict[str, Tensor], fixed: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
         return cross_entropy(functional_call(network, named | fixed, (x[None],)), y[None])
@@ -88,7 +90,7 @@ def per_example(network: nn.Module) -> Gradients:
 
 
 def micro_batch_size(network: nn.Module, example: Tensor) -> int:
-    """Number of examples to process at once, by the caches of a CPU or by a fraction of the memory of a GPU."""
+    """Number of examples to process at once, which depends on the caches of a CPU or the free memory of a GPU."""
     numbers = sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
     # an output and its gradient, and the example's gradient of the parameters
     bytes_per_example = example.element_size() * (numbers + 2 * try_example(network, example)[1])
@@ -103,7 +105,7 @@ class _Use(NamedTuple):
 
 
 def can_keep_book(network: nn.Module, example: Tensor) -> bool:
-    """Whether book-keeping knows each trained layer, which must be used once, without changes in place."""
+    """Whether book-keeping knows each trained layer, and each is used once, without changes of its values in place."""
     trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
     layers = [layer for layer in network.modules() if any(p.requires_grad for p in layer.parameters(recurse=False))]
     if len(trained) < sum(p.requires_grad for layer in layers for p in layer.parameters(recurse=False)):

@@ -1,9 +1,9 @@
 """DP-SGD on softmax regressions, many at once, with per-example clipping in closed form.
 
-The gradient of example x of weights and intercept [C, d + 1] is the outer product of its residual p - e_y with (x, 1),
-so its norm is |p - e_y| sqrt(|x|^2 + 1): the clipped sum is one matrix product with scaled residuals, and no
-per-example gradient is ever formed. Weights are [R, C, d + 1] and logits [R, C, batch]: the short axis first, which is
-several times faster than last.
+For an example x of class y with probabilities p, the gradient of weights and intercept [C, d + 1] is the outer product
+of the residual p - e_y and (x, 1). Its norm is therefore |p - e_y| sqrt(|x|^2 + 1). The clipped sum is one matrix
+product with scaled residuals, and no per-example gradient is ever formed. Weights are [R, C, d + 1] and logits
+[R, C, batch], with the short axis first, which is several times faster than last.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""DP-SGD on networks, one after the other, each example's gradient clipped over all parameters together."""
+"""DP-SGD on networks, one after the other; each example's gradient is clipped over all parameters together."""
 
 from __future__ import annotations
 
@@ -79,8 +79,7 @@ def fit_dp_sgd_network(
         See :func:`fit_networks`; an epoch is 1 / sample_rate steps. With a checkpoint, ``normal`` must be None, so that
         the noise comes from the streams of the seed.
     seed : int, >= 0
-        Seed from which, with the index of a model, separate streams for its initial weights, batches and noise are
-        spawned.
+        Seed. Together with the index of a model, it gives separate streams for initial weights, batches and noise.
     normal : callable, optional
         Source of the noise: ``normal(size)`` returns that many standard normal numbers in float64, regardless of the
         seed and the device. By default the noise comes from streams of the seed.

@@ -20,7 +20,7 @@ HALVINGS = 30
 
 
 class Newton(ABC):
-    """k binary logistic regressions with m rows each, as sums over their rows, at their current iterate.
+    """State of k binary logistic regressions with m rows each; their objectives are sums over the rows.
 
     Parameters
     ----------
@@ -60,26 +60,26 @@ class Newton(ABC):
         return (r, variance) if self.counts is None else (r * self.counts, variance * self.counts)
 
     def objective(self, f: Tensor, v: Tensor, b: Tensor) -> Tensor:
-        """Objective [k] at coordinates v, b with logits f."""
+        """Objective [k] at coordinates v and intercepts b, where the logits are f."""
         loss = softplus((1 - 2 * self.labels) * f)  # not softplus(f) - labels f, whose rounding is that of f
         loss = loss if self.counts is None else loss * self.counts
         return loss.sum(1) + self.penalised(v, v, f, b) / 2
 
     @abstractmethod
     def penalised(self, u: Tensor, v: Tensor, f: Tensor, b: Tensor) -> Tensor:
-        """Penalty times the inner product of the weights of coordinates u and v, shape [k]; v has logits f with b."""
+        """Penalty times the inner product [k] of the weights at coordinates u and v; f are the logits at (v, b)."""
 
     @abstractmethod
     def gradient(self, r: Tensor) -> Tensor:
-        """Max-norm [k] of the gradient, or an upper bound; remembers what the step needs."""
+        """Compute the max-norm [k] of the gradient, or an upper bound, and save what the step needs."""
 
     @abstractmethod
     def step(self, r: Tensor, variance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Newton step: changes of v, b and f."""
+        """Compute a Newton step: the changes of v, b and f."""
 
     @abstractmethod
     def solution(self, v: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-        """Weights [k, d] and intercepts [k] of all models, in the original numbering, from coordinates."""
+        """Convert coordinates of all models, in the original numbering, to weights [k, d] and intercepts [k]."""
 
     def keep(self, models: Tensor) -> None:
         """Drop all models except these; attributes whose names start with ``all_`` do not change."""
@@ -89,7 +89,7 @@ class Newton(ABC):
 
 
 class DualNewton(Newton):
-    """Coordinates a [k, m] with w = X' a / penalty; at the minimum a is labels minus probabilities."""
+    """Newton's method for a [k, m], where w = X' a / penalty; at the minimum, a is labels minus probabilities."""
 
     @staticmethod
     def memory(m: int, d: int, itemsize: int) -> tuple[int, int]:
@@ -131,7 +131,7 @@ class DualNewton(Newton):
 
 
 class PrimalNewton(Newton):
-    """Coordinates are the weights [k, d], and the intercept, if any, as one more coordinate."""
+    """Newton's method in the weights [k, d]; the intercept, if any, is one more coordinate."""
 
     @staticmethod
     def memory(m: int, d: int, itemsize: int) -> tuple[int, int]:
@@ -227,7 +227,7 @@ def fit_binary_logistic(
     """Fit one binary logistic regression to each subset of the rows.
 
     Model k minimises F(w, b) = 1/m sum_i log(1 + exp(-s_i (w'x_i + b))) + l2/2 |w|^2, with s_i = 2 y_i - 1, over the m
-    rows of its subset. It takes damped Newton steps until the max-norm of the gradient is within ``tolerance``.
+    rows of its subset. Damped Newton steps continue until the max-norm of the gradient is within ``tolerance``.
     scikit-learn's C is 1/(m l2). The linear system of a step is m x m (dual) for m <= d; otherwise it has the size of
     the weights. The result depends neither on the other models nor, up to rounding, on ``chunk``.
 

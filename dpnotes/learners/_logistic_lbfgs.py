@@ -1,4 +1,4 @@
-"""Many softmax regressions at once by L-BFGS on carried logits."""
+"""Many softmax regressions at once by L-BFGS, which carries the logits along instead of recomputing them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ def minimise(problems: RowProblems, tolerance: Tensor, *, max_iterations: int) -
     """Minimise all problems; a model is finished at the first test at which its gradient is within its tolerance.
 
     The direction comes from L-BFGS in its compact form, so the history costs three batched products and no loop.
-    The step along it is a Newton step on the carried logits, shortened so that it cannot pass the minimum: along a
-    ray the loss has |f'''| <= r f'' with r the largest range of the change of a row's logits, hence f'(t) <= f'(0) +
-    f''(0) (exp(r t) - 1)/r, which is <= 0 up to t = log(1 - r f'(0)/f''(0))/r. No loss value is needed, so float32
-    does not stall where differences of the loss drown in rounding.
+    The step along this direction is a Newton step on the carried logits, shortened so that it cannot pass the minimum.
+    Along a ray the loss f satisfies |f'''| <= r f'', where r is the largest range of the change of a row's logits.
+    Hence f'(t) <= f'(0) + f''(0) (exp(r t) - 1)/r, which is <= 0 up to t = log(1 - r f'(0)/f''(0))/r. The method needs
+    no loss value, so float32 does not stall where differences of the loss are smaller than rounding errors.
 
     Parameters
     ----------
     problems : RowProblems
-        Problems; the function drops finished models from it.
+        Problems to minimise; the function drops finished models from this object.
     tolerance : torch.Tensor, shape [k]
         Bound on the max-norm of the gradient.
     max_iterations : int, >= 0

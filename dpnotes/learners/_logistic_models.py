@@ -29,9 +29,9 @@ class LogisticModels:
     ----------
     weights : ndarray of float, shape [M, C, d], or [M, d] for binary regressions
     intercept : ndarray of float, shape [M, C], or [M] for binary regressions
-        Intercepts, zero if none were fitted. With an unpenalised intercept, a class that a model never saw has -inf,
-        the limit of the minimising sequence. A binary model that saw one class has -inf or +inf and votes only for
-        that class.
+        Intercepts, zero if none were fitted. An unpenalised intercept is -inf, the limit of the minimising sequence,
+        for a class that a model never saw. A binary model that saw only one class has the intercept -inf or +inf and
+        votes only for that class.
     gradient_norm : ndarray of float, shape [M]
         Max-norm of the gradient of the mean objective at the result.
     iterations : ndarray of int64, shape [M]
@@ -74,7 +74,7 @@ class LogisticModels:
         return result
 
     def votes(self, X: Features, *, device: str = "auto", dtype: DTypeLike = np.int64) -> NDArray[Any]:
-        """Class with the largest logit, for all models; among equal logits the class with the smallest code.
+        """Class with the largest logit for each model and row; among equal logits, the class with the smallest code.
 
         Parameters
         ----------
@@ -146,8 +146,8 @@ def _largest(Z: Tensor) -> Tensor:
 class Fits:
     """One call that fits many logistic regressions to subsets of the rows of one data set.
 
-    On a CPU, a subset of all rows in their order is not copied, because a large data set often takes most of the
-    memory of a fit.
+    On a CPU, a subset that consists of all rows in their order is not copied, because a large data set often takes
+    most of the memory of a fit.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ class Fits:
         self._resident = None if on_cpu else torch.tensor(self.X, device=self.device, dtype=self.kind)
 
     def rows(self, indices: Integers) -> Tensor:
-        """Features [*indices.shape, d], which must not be changed: gathered on a CPU, resident on a GPU."""
+        """Features [*indices.shape, d] of the rows at ``indices``; the caller must not change them."""
         if self._resident is not None:
             return self._resident[torch.from_numpy(indices).to(self.device)]
         n = len(self.X)
@@ -199,7 +199,7 @@ class Fits:
         return torch.from_numpy(self.X.take(indices, axis=0)).to(self.kind)
 
     def labels(self, indices: Integers) -> Tensor:
-        """Labels of the shape of indices, int64."""
+        """Labels of the rows at ``indices``, int64, in the shape of ``indices``."""
         return torch.from_numpy(self.y[indices]).to(self.device)
 
     def run(self, groups: Sequence[Group], shape: tuple[int, ...]) -> LogisticModels:

@@ -45,11 +45,11 @@ def fit_multinomial_logistic(
 ) -> LogisticModels:
     """Fit one multinomial logistic regression to each subset of the rows.
 
-    Model k minimises F(W, b) = 1/m sum_i CE(W x_i + b, y_i) + l2/2 |W|^2 over the m rows of its subset. It uses L-BFGS
-    from zero until the max-norm of the gradient is within ``tolerance``. scikit-learn's C is 1/(m l2). The result
-    depends neither on the other models nor, up to rounding, on ``chunk``. If d is not small compared with m, the same
-    iterates are computed in the span of the rows, with an m x m matrix instead of the rows. A single model with many
-    rows is preconditioned by the second moments of its rows.
+    Model k minimises F(W, b) = 1/m sum_i CE(W x_i + b, y_i) + l2/2 |W|^2 over the m rows of its subset, where CE is the
+    cross-entropy. L-BFGS starts at zero and stops when the max-norm of the gradient is within ``tolerance``.
+    scikit-learn's C is 1/(m l2). The result depends neither on the other models nor, up to rounding, on ``chunk``. If d
+    is not small compared with m, the same iterates are computed in the span of the rows, with an m x m matrix instead
+    of the rows. A single model with many rows is preconditioned by the second moments of its rows.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def fit_multinomial_logistic(
 
 
 def softmax_groups(fits: Fits, l2: float, *, intercept: bool) -> list[Group]:
-    """Models that are fitted in the same way; see :func:`_mode`."""
+    """Group the models that are fitted in the same way, which :func:`_mode` decides."""
     sizes, d, C, order = fits.subsets.sizes, fits.X.shape[1], fits.n_classes, fits.subsets.by_size()
     modes = np.array([_mode(int(size), d, C, fits.max_iterations) for size in sizes[order]])
     groups = []

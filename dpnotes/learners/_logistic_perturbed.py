@@ -27,9 +27,9 @@ def minimise_repeats(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Minimise all problems by preconditioned L-BFGS; problems in float64 compute most of their products in float32.
 
-    In float64 the steps are rounds of iterative refinement. With the exact gradient at W, the remaining problem is a
-    problem in the change of W, whose gradient at zero is given. It is solved roughly in float32, at twice the speed,
-    and a new exact gradient decides. Steps in float64 do the part that float32 cannot reach.
+    In float64 the method works in rounds of iterative refinement. A round computes the exact gradient at W and then
+    solves roughly, in float32 and at twice the speed, for the change of W that remains. A new exact gradient decides
+    whether to go on. Steps in float64 do the part that float32 cannot reach.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ def minimise_repeats(
         Problems on shared rows [n, p] and targets [1, C, n], each with a linear term and a start [C, p]; the function
         does not change them.
     tolerance : torch.Tensor, shape [k]
-        Bound on the max-norm of the gradient of the sum.
+        Bound on the max-norm of the gradient of the objective, a sum over rows.
     inverse : torch.Tensor, shape [C, p, p]
-        Inverse blocks of the Hessian, of any precision.
+        Inverses of the blocks of the Hessian, in any precision.
     max_iterations : int, >= 0
 
     Returns
@@ -149,7 +149,7 @@ def fit_perturbed_logistic(
     tolerance, max_iterations, dtype, device
         See :func:`fit_multinomial_logistic`.
     chunk : int, >= 1, optional
-        Number of models fitted at once; each holds 6 n_classes n numbers.
+        Number of models fitted at once; each model holds 6 n_classes n numbers.
 
     Returns
     -------

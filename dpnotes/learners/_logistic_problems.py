@@ -19,7 +19,7 @@ HISTORY, LONG_HISTORY = 5, 20  # pairs that L-BFGS keeps: more cost as much time
 
 
 class Active:
-    """The problems, of k, that are still being minimised, and the results of the others.
+    """Problems, out of k, that are still being minimised, and the results of the finished problems.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Active:
     tolerance : torch.Tensor
         Tolerances of the problems that are still active.
     results : list of torch.Tensor
-        Arguments of :meth:`finish` for each problem, in the original numbering, with its gradient norm last.
+        Values that :meth:`finish` stored for each problem, in the original numbering; gradient norms are last.
     iterations : torch.Tensor of int64, shape [k]
     """
 
@@ -46,7 +46,7 @@ class Active:
         self._done = torch.zeros(k, dtype=torch.bool, device=device)
 
     def finish(self, iteration: int, norm: Tensor, *values: Tensor) -> bool:
-        """Store values of problems within tolerance, or of all at the last iteration; return True if none is left."""
+        """Store values of problems within tolerance, or of all at the last iteration; return True if none remains."""
         last = iteration == self.max_iterations
         new = ~self._done & ((norm <= self.tolerance) | last)
         which = self._numbers[new]
@@ -57,7 +57,7 @@ class Active:
         return last or bool(self._done.all())
 
     def left(self) -> Tensor | None:
-        """Places of the active problems, once enough are finished that dropping the finished problems pays."""
+        """Places of the active problems, or None as long as too few are finished to make dropping them worthwhile."""
         if float((~self._done).double().mean()) >= COMPACT_AT:
             return None
         left = (~self._done).nonzero()[:, 0]
@@ -66,7 +66,7 @@ class Active:
 
 
 def pays(n: int, d: int, *, columns: int, blocks: int, saved: int) -> bool:
-    """Whether ``saved`` iterations with models times classes ``columns`` repay ``blocks`` blocks of d x d."""
+    """Whether ``saved`` iterations on ``columns`` (models times classes) repay ``blocks`` blocks of d x d."""
     return saved * columns * n >= BLOCK * blocks * d * d
 
 
@@ -77,7 +77,7 @@ def inverse_blocks(A: Tensor, penalty: Tensor, *, W: Tensor) -> Tensor:
     ----------
     A : torch.Tensor, shape [n, p]
     penalty : torch.Tensor, shape [1 or p]
-        Of the sum over rows.
+        Penalty in the objective, which is a sum over rows.
     W : torch.Tensor, shape [C, p]
 
     Returns
@@ -104,28 +104,28 @@ def _inverse(rows: Tensor, penalty: Tensor, *, scale: float) -> Tensor:
 
 @dataclass(eq=False, kw_only=True)
 class RowProblems:
-    """k softmax regressions with C classes and m rows each, as functions of coordinates v [k, C, p]: their weights.
+    """k softmax regressions with C classes and m rows each, as functions of their weights, coordinates v [k, C, p].
 
-    The objective is the sum, not the mean, over the rows of the cross-entropy, plus ``penalty``/2 times the squared
-    norm of the penalised coordinates, plus the product with ``linear``: one forward and one backward product an
-    iteration. Coordinates carry an inner product <a, b>, given as the plain product of a with the dual of b. ``dual``
-    is "same" (orthonormal: a vector equals its dual), "carried" (duals of iterates and directions are needed, and
-    carried along) or "gradient" (only the duals of gradients are needed).
+    The objective is the cross-entropy summed, not averaged, over the rows, plus ``penalty``/2 times the squared norm of
+    the penalised coordinates, plus the product with ``linear``. An iteration takes one forward and one backward
+    product. The inner product <a, b> of coordinates is the plain product of a with the dual of b. ``dual`` is "same" if
+    a vector equals its dual, because the coordinates are orthonormal. It is "carried" if the duals of iterates and
+    directions are needed and carried along, and "gradient" if only the duals of gradients are needed.
 
     Parameters
     ----------
     rows : torch.Tensor, shape [k, m, p], or [m, p] if all models share them
-        Then the models are columns of one product.
+        Rows of each model; models that share rows are columns of one product.
     targets : torch.Tensor, shape [k, C, m], or [1, C, m] if all models share them
         1 at the class of each row, else 0.
     penalty : torch.Tensor, shape [k, 1, 1], or [k, 1, p] where coordinates differ
     counts : torch.Tensor, shape [k, 1, m], optional
         1 for a row, 0 for padding.
     offset : torch.Tensor, shape [k, C, 1], optional
-        Added to the logits; -inf takes a class out.
+        Offset that is added to the logits; -inf removes a class.
     linear : torch.Tensor, shape [k, C, p], optional
     start : torch.Tensor, shape [k, C, p], optional
-        First iterate; default zero.
+        First iterate; by default zero.
     """
 
     rows: Tensor
@@ -165,7 +165,7 @@ class RowProblems:
         return Z[: v.shape[0] * v.shape[1]].view(*v.shape[:2], -1)
 
     def gradient(self, P: Tensor, v: Tensor, dual: Tensor) -> tuple[Tensor, Tensor]:
-        """Gradient at v, where the probabilities are P [k, C, m], and its dual."""
+        """Gradient at v and the dual of the gradient; P [k, C, m] are the probabilities at v."""
         R = self._residual(P)
         if self.rows.ndim == 3:
             G = torch.bmm(R, self.rows)
@@ -188,7 +188,7 @@ class RowProblems:
         return dual.abs().amax((1, 2))
 
     def keep(self, models: Tensor) -> None:
-        """Drop all models but these."""
+        """Drop all models except these."""
         shared = {"targets": len(self.targets) == 1, "rows": self.rows.ndim == 2}
         self._keep(models, "penalty", "counts", "linear", *(name for name in shared if not shared[name]))
 
@@ -212,12 +212,12 @@ def _sixteen(flat: Tensor) -> Tensor:
 
 @dataclass(eq=False, kw_only=True)
 class PreconditionedProblems(RowProblems):
-    """Row problems on shared rows, in the inner product of blocks of the Hessian that all models share, one a class.
+    """Row problems on shared rows, whose inner product comes from one block of the Hessian for each class.
 
-    A common shift of all classes changes no loss. Along such a shift the Hessian of the objective is only the Hessian
-    of the penalty, but the blocks of the Hessian, one for each class, assume it to be many times as large. So, if they
-    are ``centred``, they act on gradients and give directions with class mean zero, and the class mean of a gradient is
-    divided by the penalty.
+    All models share the blocks. A common shift of the weights of all classes does not change the loss, so along this
+    shift the Hessian of the objective is only the Hessian of the penalty. The blocks assume it to be many times as
+    large. If they are ``centred``, they act on gradients and give directions with class mean zero, and the class mean
+    of a gradient is divided by the penalty.
 
     Parameters
     ----------
@@ -245,12 +245,13 @@ class PreconditionedProblems(RowProblems):
 
 @dataclass(eq=False, kw_only=True)
 class SpanProblems(RowProblems):
-    """Coordinates a [k, C, m] are the weights W = a X in the span of the rows X, where an L2 term keeps the solution.
+    """Softmax regressions in the span of the rows X: the coordinates a [k, C, m] stand for the weights W = a X.
 
-    With the Gram matrix K = X X' the logits are a K and the inner product of weights is a K b', so the dual of a is
-    a K, its logits. The gradient R X + penalty W has the coordinates R + penalty a, so an iteration takes one product,
-    with an m x m matrix, and no factorisation; K may be singular. Every iterate equals the iterate of the same method
-    in W. An unpenalised intercept is one more coordinate, orthonormal to the others.
+    An L2 term keeps the solution in this span. With the Gram matrix K = X X' the logits are a K, and the inner product
+    of the weights of a and b is a K b', so the dual of a is a K, its logits. With residuals R, the gradient
+    R X + penalty W has the coordinates R + penalty a. An iteration therefore takes one product with an m x m matrix and
+    no factorisation; K may be singular. Every iterate equals the iterate of the same method in W. An unpenalised
+    intercept is one more coordinate, orthonormal to the others.
 
     Parameters
     ----------
@@ -307,7 +308,7 @@ class SpanProblems(RowProblems):
         return size
 
     def weights(self, v: Tensor) -> Tensor:
-        """Coordinates of all models, as they were at first, as weights, and intercept if any: [k, C, d (+ 1)]."""
+        """Convert coordinates of all models, also of dropped ones, to weights and any intercept: [k, C, d (+ 1)]."""
         return self._weights(v, torch.arange(len(v), device=v.device))
 
     def _weights(self, v: Tensor, models: Tensor) -> Tensor:
@@ -325,7 +326,7 @@ class SpanProblems(RowProblems):
 
 
 def gram_matrices(rows: Tensor) -> Tensor:
-    """Products [k, m, m] of all pairs of rows [k, m, d]; only blocks on and below the diagonal are multiplied out."""
+    """Products [k, m, m] of all pairs of rows [k, m, d]; only blocks on and below the diagonal are computed."""
     m = rows.shape[1]
     gram = rows.new_empty((len(rows), m, m))
     edges = [m * i // GRAM_STRIPS for i in range(GRAM_STRIPS + 1)] if m >= 16 * GRAM_STRIPS else [0, m]

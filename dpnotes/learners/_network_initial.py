@@ -66,10 +66,10 @@ def try_example(network: nn.Module, example: Tensor) -> tuple[int, int]:
 
 
 def check_network(network: nn.Module, example: Tensor, labels: NDArray[np.integer]) -> tuple[int, int]:
-    """Check the network's layers, its logits of one example [1, ...] and that it has one for each label.
+    """Check the network's layers, and that its logits for one example [1, ...] include one for each label.
 
     Layers that make a model depend on other models, on other examples or on global random state raise an error. The
-    result is the result of :func:`try_example`.
+    function returns the result of :func:`try_example`.
     """
     for name, layer in network.named_modules():
         kind = type(layer).__name__
@@ -88,7 +88,7 @@ def check_network(network: nn.Module, example: Tensor, labels: NDArray[np.intege
     n_classes, n_values = try_example(network, example)
     if labels.min() < 0 or labels.max() >= n_classes:
         raise ValueError(
-            f"labels must hold class codes in 0..{n_classes - 1}, the network's, got {labels.min()}..{labels.max()}"
+            f"labels must hold class codes of the network, 0..{n_classes - 1}, got {labels.min()}..{labels.max()}"
         )
     return n_classes, n_values
 
@@ -115,10 +115,10 @@ def load_weights(network: nn.Module, weights: Mapping[str, Tensor], *, new_last_
     kept = _last_layer(network) if new_last_layer else frozenset()
     unknown = sorted(set(weights) - set(named))
     if unknown:
-        raise ValueError(f"initial names {unknown[0]!r}, the network has {', '.join(named)}")
+        raise ValueError(f"initial names {unknown[0]!r}, but the network has {', '.join(named)}")
     missing = sorted(set(named) - set(weights) - kept)
     if missing:
-        raise ValueError(f"initial must hold all parameters, {missing[0]!r} is missing")
+        raise ValueError(f"initial must hold all parameters, but {missing[0]!r} is missing")
     for name in set(weights) - kept:
         value, own = torch.as_tensor(weights[name]), named[name]
         if value.shape != own.shape:
@@ -134,6 +134,6 @@ def load_weights(network: nn.Module, weights: Mapping[str, Tensor], *, new_last_
 def _last_layer(network: nn.Module) -> frozenset[str]:
     linear = [name for name, layer in network.named_modules() if isinstance(layer, nn.Linear)]
     if not linear:
-        raise ValueError("new_last_layer=True needs a network with a linear layer, build gives none")
+        raise ValueError("new_last_layer=True needs a network with a linear layer, but build gives none")
     prefix = f"{linear[-1]}." if linear[-1] else ""
     return frozenset(prefix + name for name, _ in network.get_submodule(linear[-1]).named_parameters())

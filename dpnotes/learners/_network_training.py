@@ -37,7 +37,7 @@ def draw_crop_flips(n: int, generator: torch.Generator) -> Tensor:
 
 
 def apply_crop_flips(images: Tensor, kinds: Tensor) -> Tensor:
-    """Crop and mirror images [n, channels, height, width] as drawn, kinds [n] on the same device.
+    """Crop and mirror images [n, channels, height, width] by their drawn ``kinds`` [n], on the same device.
 
     Kind ``(mirrored * 9 + top) * 9 + left`` is the crop whose upper left corner lies ``top`` and ``left`` pixels into
     the padded image; ``(0 * 9 + 4) * 9 + 4`` does not change the image.
@@ -53,17 +53,17 @@ def apply_crop_flips(images: Tensor, kinds: Tensor) -> Tensor:
 def stacked_gradients(template: nn.Module) -> Gradients:
     """Return a function of trained and fixed weights, x, targets and row weights that gives gradients and logits.
 
-    The networks are stacked and have the architecture of ``template``: trained and fixed weights [M, ...] are given by
-    name, x is [M, b, ...], targets [M, b, n_classes] are one-hot, and the row weights [M, b] are the weights in each
-    model's mean. Gradients [M, ...] are for the trained weights; logits are [M, b, n_classes]. Batched matrix products
-    differentiate a chain of fully connected layers; ``torch.func``, which costs about 1 ms a call, differentiates any
-    other network.
+    The M networks are stacked and have the architecture of ``template``. Trained and fixed weights [M, ...] are given
+    by name, x is [M, b, ...], and targets [M, b, n_classes] are one-hot. The row weights [M, b] are the weights of rows
+    in each model's mean. Gradients [M, ...] are for the trained weights; logits are [M, b, n_classes]. Batched matrix
+    products differentiate a chain of fully connected layers; ``torch.func``, which costs about 1 ms a call,
+    differentiates any other network.
     """
     return _of_chain(template) if is_chain(template) else _of_any(template)
 
 
 def is_chain(network: nn.Module) -> bool:
-    """Whether the network is a plain sequence of fully connected and elementwise layers, flattening at most first."""
+    """Whether the network is a sequence of fully connected and elementwise layers, which may begin with flattening."""
     if type(network) is not nn.Sequential:
         return False
     layers = list(network)
@@ -177,13 +177,13 @@ class Training:
         return digest(self.images, self.labels, self.rates, *settings)
 
     def take(self, rows: Tensor, kinds: Tensor | None) -> Tensor:
-        """Images of some rows [..., b], augmented as drawn [..., b], in the form of the network's input."""
+        """Images of ``rows`` [..., b], augmented by ``kinds`` [..., b], as inputs of the network."""
         images = self.images.index_select(0, rows.flatten())  # copies whole rows, twice as fast as an index
         images = images if kinds is None else apply_crop_flips(images, kinds.flatten())
         return as_pixels(images, self.dtype).view(*rows.shape, *images.shape[1:])
 
     def batches(self, orders: Tensor, kinds: Tensor | None) -> Iterator[tuple[Tensor, Tensor | None]]:
-        """Rows of each batch of an epoch, from orders [..., m], and their augmentation, both on the device."""
+        """Rows of each batch of an epoch with these orders [..., m], and their augmentation, both on the device."""
         where, size = self.images.device, self.batch_size
         rows = torch.split(orders.to(where), size, dim=-1)
         changes = [None] * len(rows) if kinds is None else torch.split(kinds.to(where), size, dim=-1)
@@ -191,10 +191,10 @@ class Training:
 
 
 def train(starts: Sequence[Start], training: Training, engine: str) -> tuple[Weights, Floats]:
-    """Train some models with equally many batches an epoch; return their parameters and mean losses, on the CPU.
+    """Train models that have equally many batches in an epoch; return parameters and mean losses, on the CPU.
 
     The engine makes a :data:`Step` of the models, and everything else is the same for one model and for many models.
-    Parameters have a leading axis of models if these are trained together; losses [M] are means over the last epoch.
+    Parameters have a leading axis of models if models are trained together; losses [M] are means over the last epoch.
     """
     parameters, trained, step = _alone(starts[0], training) if engine == "loop" else _together(starts, training)
     sizes = torch.tensor([len(start.rows) for start in starts])
@@ -331,7 +331,7 @@ def groups(
     batch_size: int,
     chunk: int | None,
 ) -> list[Integers]:
-    """Models that are trained at once: one with the loop, otherwise some with equally many batches an epoch."""
+    """Models that are trained at once: single models in the loop, else models with equally many batches in an epoch."""
     if engine == "loop":
         return list(np.arange(len(sizes))[:, None])
     least, n_threads = 1, None

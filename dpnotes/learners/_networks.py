@@ -56,15 +56,15 @@ class Networks:
         return Networks(self._template, chosen, self.loss[index])
 
     def state_dict(self, index: int) -> dict[str, Tensor]:
-        """Weights of one model by name, without the models' axis, as a module of the architecture can load them."""
+        """Weights of one model by name, without the axis of models, as a module of the architecture loads them."""
         return {name: value[index] for name, value in self.parameters.items()}
 
     def logits(self, images: NDArray[Any], *, device: str = "auto") -> Features:
-        """Logits of all models: images [n, ...] in, [n_models, n, n_classes] out, in the parameters' dtype."""
+        """Logits of all models for images [n, ...], shape [n_models, n, n_classes], in the dtype of the parameters."""
         return self._answers(images, device, lambda z: z)
 
     def votes(self, images: NDArray[Any], *, device: str = "auto") -> Integers:
-        """Class code with the largest logit, for all models: images [n, ...] in, [n_models, n] out."""
+        """Class code with the largest logit for each model and each of the images [n, ...], shape [n_models, n]."""
         return self._answers(images, device, lambda z: z.argmax(2))
 
     @torch.no_grad()
@@ -122,7 +122,7 @@ def fit_networks(
         normalisation and other buffers raise an error, because they would not be separate between models. Dropout
         raises an error, because it draws from global state.
     images : ndarray of float32, float64 or uint8, shape [n, ...]
-        Training data in the dtype that the weights should have; bytes represent value / 255 and give float32.
+        Training data in the dtype that the weights should have; bytes are divided by 255 and give float32 weights.
     labels : ndarray of int, shape [n]
         Class codes 0 to n_classes - 1.
     subsets : ndarray of int, shape [n_models, m], or sequence of index arrays of any lengths >= 1
@@ -147,12 +147,12 @@ def fit_networks(
     initial : mapping of str to torch.Tensor, optional
         Initial weights: a model's parameters by name, as :meth:`Networks.state_dict` returns them.
     new_last_layer : bool
-        Whether to take every layer except the last linear layer from ``initial``, which may have other classes; the
-        last layer then starts with its weights from ``build``. With a tenth of the learning rate this is the
+        Whether to take every layer except the last linear layer from ``initial``, which may then have other classes.
+        The last layer starts with its weights from ``build``. With a tenth of the learning rate, this procedure is the
         fine-tuning of the bagging paper (arXiv:2008.09845, section 4.1).
     engine : {"auto", "loop", "batched"}
-        Whether to train the models one after the other, or many in one tensor program. ``"auto"`` takes the loop for
-        convolutions on a CPU, for a single model and for batches of 512 rows or more.
+        ``"loop"`` trains the models one after the other, and ``"batched"`` trains many in one tensor program.
+        ``"auto"`` takes the loop for convolutions on a CPU, for a single model and for batches of 512 rows or more.
     chunk : int, >= 1, optional
         Number of models in one tensor program; by default chosen from the available memory.
     checkpoint : Checkpoint, optional

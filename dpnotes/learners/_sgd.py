@@ -59,8 +59,8 @@ class Batches:
 def epoch_orders(seeds: Integers, n: int) -> Iterator[NDArray[np.int32]]:
     """Permutations [R, n] of the records for some runs, epoch by epoch, from a separate stream for each run.
 
-    The streams are NumPy's. PyTorch's generator on the CPU uses only 32 bits of its seed, so two of 10,000 runs would
-    be equal in one case of a hundred.
+    The streams are NumPy's. PyTorch's generator on the CPU uses only 32 bits of its seed, so in one case of
+    a hundred, two of 10,000 runs would be equal.
     """
     streams = [np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,))) for seed in seeds.tolist()]
     while True:
@@ -73,8 +73,8 @@ def epoch_orders(seeds: Integers, n: int) -> Iterator[NDArray[np.int32]]:
 class Neighbours:
     """Columns of the neighbouring data sets of some runs, assigned in the order of their first visits.
 
-    Before its first visit a neighbouring data set gives the unmodified run, so a run's columns in use are always a
-    prefix.
+    A visit is a step in which the run's batch holds the replaced record. Before its first visit, a neighbouring data
+    set gives the unmodified run and needs no column, so a run's columns in use are always the first ones.
 
     Attributes
     ----------
@@ -94,10 +94,10 @@ class Neighbours:
     def steps(
         self, orders: NDArray[np.int32], epoch: int, family: type[kinds.Models], device: torch.device
     ) -> tuple[list[int], list[Visits | None]]:
-        """Columns in use, the most over all runs, and visits of each step of an epoch with these orders [R, n].
+        """Count the columns in use, and list the visits, for each step of an epoch with these orders [R, n].
 
-        The count includes column 0, the unmodified data set. Neighbouring data sets that are visited for the first time
-        get their columns.
+        The count is the largest over all runs and includes column 0, the unmodified data set. Neighbouring data sets
+        that are visited for the first time get their columns.
         """
         count, size, K = self._batches.in_epoch(epoch), self._batches.size, len(self._records) + 1
         if K == 1:
@@ -157,7 +157,7 @@ class Job:
     neighbours: Integers
 
     def train(self, initial: Features, order_seeds: Integers, *, chunk: int | None) -> list[NDArray[Any]]:
-        """Train all R runs, a chunk at a time; ValueError if a run ends with weights that are not finite.
+        """Train all R runs, a chunk at a time; raise a ValueError if a run ends with weights that are not finite.
 
         With S neighbouring data sets, C checkpoints and p parameters, the result is the weights [R, S + 1, p], the
         trajectory [R, C, p] of the unmodified data set, and the visits [R, S].
@@ -177,7 +177,7 @@ class Job:
             bad = ~np.isfinite(parts[-1][0]).all(axis=(1, 2))
             if bad.any():
                 first, rate = runs.start + int(np.argmax(bad)), self.rates.max()
-                raise ValueError(f"training of run {first} diverged; lower learning_rate (at most {rate:g} now)")
+                raise ValueError(f"training of run {first} diverged; lower learning_rate (now at most {rate:g})")
         return [np.concatenate(each) for each in zip(*parts, strict=True)]
 
     @property
@@ -264,7 +264,7 @@ class SGDRuns:
         return np.asarray(np.linalg.norm(apart, axis=2))
 
     def logits(self, X: Features) -> Features:
-        """Log odds of class 1 from :attr:`weights`: X [n, d] in, [R, n] out, in nats and the weights' dtype."""
+        """Log odds of class 1 by :attr:`weights` for X [n, d], in nats, shape [R, n], in the dtype of the weights."""
         return self.architecture.logits(self.weights, X)
 
 
@@ -294,7 +294,7 @@ def fit_sgd(
     Every epoch goes through the records in a fresh random order, in consecutive batches of one size; the leftover
     records are not used in that epoch. A step is ``w -= learning_rate * (mean gradient over the batch)``. Run i draws
     its orders and its initial weights on the CPU, from two separate streams. Therefore, up to rounding, the result
-    depends neither on the other runs, nor on ``chunk``, nor on the device; adding runs does not change the first ones.
+    depends neither on the other runs, nor on ``chunk``, nor on the device; adding runs does not change earlier runs.
 
     With ``neighbours`` each run is also trained, under the same seed, on copies of the data set in which one record is
     replaced. All copies share the initial weights and the batches, except for the replaced record. Up to rounding, the
@@ -307,19 +307,19 @@ def fit_sgd(
     y : array of int, shape [n]
         Class codes 0 and 1.
     empty : array of bool, shape [n], optional
-        Whether each record has no gradient. Such a record retains its place in the batches: a sum is still divided by
-        the batch size. Only for logistic regression.
+        True for each record that has no gradient but retains its place in the batches: a sum is still divided by the
+        batch size. Empty records are possible only for logistic regression.
     neighbours : array of int, shape [S >= 1], optional
         Records to be replaced, one for each neighbouring data set; repeats are allowed.
     replacement : int or (array [d], int), optional
-        Replacement of these records: a record of X, or features and class code of a record that need not be in X.
+        Record that replaces them: the index of a record of X, or features and class code of any other record.
     n_runs : int, >= 1
         Number of runs R.
     random_state : int, >= 0
-        Seed from which, with i, the seed of run i is spawned.
-    init_seeds : int >= 0, or array of R of them, optional
-        Seeds of the initial weights, instead of the spawned seeds. A single number is the seed of all runs: only the
-        order then varies, under a fixed initialisation.
+        Seed. The seed of run i is spawned from this seed and i.
+    init_seeds : int >= 0, or array of R integers >= 0, optional
+        Seeds of the initial weights, instead of the spawned seeds. A single number gives all runs the same
+        initialisation, so that they differ only in the order.
     steps : int, >= 1
     batch_size : int in 1..n
         Number of records in a batch.
@@ -404,7 +404,7 @@ def _empty(empty: ArrayLike | None, n: int, hidden: int | None) -> Booleans | No
     if empty is None or not np.any(empty):
         return None
     if hidden is not None or np.shape(empty) != (n,):
-        raise ValueError(f"empty must be {n} truth values, for hidden=None, got shape {np.shape(empty)}, {hidden=}")
+        raise ValueError(f"empty must be {n} truth values, with hidden=None, got shape {np.shape(empty)}, {hidden=}")
     return np.asarray(empty, dtype=np.bool_)
 
 
@@ -414,7 +414,7 @@ def _replacement(
     """Features and class code of the record that replaces others; those of the first one if none is replaced."""
     if not len(records):
         if replacement is not None:
-            raise ValueError(f"replacement needs neighbours, the records to replace, got replacement={replacement!r}")
+            raise ValueError(f"replacement needs neighbours=, the records to replace, got replacement={replacement!r}")
         return X[0], int(y[0])
     if isinstance(replacement, tuple):
         features = check.features(np.asarray(replacement[0])[None], "replacement", d=X.shape[1])

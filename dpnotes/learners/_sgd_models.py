@@ -1,4 +1,4 @@
-"""Binary classifiers for plain SGD, and one step on many of them that share batches within a run."""
+"""Binary classifiers for plain SGD, and one step on many models, which share their batches within a run."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ class Architecture:
         return sum(units * inputs for units, inputs in self.shapes)
 
     def layers(self, weights: Features) -> list[Features]:
-        """Views of weights [..., p] as layers [..., units, inputs], the intercept as the last input."""
+        """Views of weights [..., p] as layers [..., units, inputs], with the intercept as the last input."""
         ends = np.cumsum([units * inputs for units, inputs in self.shapes])
         parts = np.split(weights, ends[:-1], axis=-1)
         return [part.reshape(*part.shape[:-1], *shape) for part, shape in zip(parts, self.shapes, strict=True)]
 
     def logits(self, weights: Features, X: Features) -> Features:
-        """Log odds of class 1, in nats: weights [..., p] and X [n, d] in, [..., n] out, in the weights' dtype."""
+        """Log odds of class 1 by weights [..., p] for X [n, d]: shape [..., n], in nats, dtype of the weights."""
         values: Features = check.features(X, d=self.d).astype(weights.dtype, copy=False).T  # [d, n]
         for depth, layer in enumerate(self.layers(weights)):
             values = np.maximum(values, 0) if depth else values
@@ -108,7 +108,12 @@ def initial_weights(model: Architecture, initial: Features | None, seeds: Intege
 
 
 class Visits(NamedTuple):
-    """Visits of one step. ``models``, ``fresh``, ``base`` count models as run * K + column; ``cells`` logits, flat."""
+    """Visits of one step; a model has a visit if its batch holds the record that its data set replaces.
+
+    ``models`` are the models with a visit, and ``cells`` the places, in the flat array of logits, of their logits for
+    this record. ``fresh`` are the models with their first visit, and ``base`` the models of the same runs on the
+    unmodified data. The number of a model is run * K + column.
+    """
 
     models: Tensor
     cells: Tensor
@@ -119,13 +124,14 @@ class Visits(NamedTuple):
 class Arrays:
     """Records on the device, with a column of ones for the intercept and columns of zeros up to a multiple of PAD.
 
-    The ``empty`` records are rows of zeros. For logistic regression, records of class 1 have their sign reversed, and
-    so has a replacement of class 1.
+    The ``empty`` records are rows of zeros. For logistic regression, records of class 1 have their sign reversed; the
+    same holds for a replacement of class 1.
 
     Attributes
     ----------
     X : torch.Tensor, shape [n, d']
-        Records, in float32 if the caller's are: training in float64 widens each batch and reads half as much memory.
+        Records, in float32 if the caller gave float32. Training in float64 then widens each batch, and reads half as
+        much memory.
     y : torch.Tensor, shape [n]
         Labels 0 or 1, in the dtype of the training.
     replacement : torch.Tensor, shape [d']
@@ -165,7 +171,7 @@ class Arrays:
 class Models(ABC):
     """K models in each of R runs; column 0 of a run is trained on the unmodified data.
 
-    ``_weights`` holds, layer by layer, weights [R, K, units, inputs], and ``_flat`` views [R * K, units, inputs].
+    ``_weights`` holds, layer by layer, weights [R, K, units, inputs], and ``_flat`` their views [R * K, units, inputs].
     """
 
     def __init__(self, model: Architecture, arrays: Arrays, initial: Features, n_models: int) -> None:
@@ -188,14 +194,14 @@ class Models(ABC):
     @staticmethod
     @abstractmethod
     def cells(run: Integers, place: Integers, column: Integers, *, width: Integers, size: int) -> Integers:
-        """Index of each visit's logit among all logits of its step, which has ``width`` models of each run in use."""
+        """Index of each visit's logit among all logits of its step, in which each run has ``width`` models in use."""
 
     @abstractmethod
     def step(self, rows: Tensor, width: int, visits: Visits | None, *, rate: float) -> None:
-        """Weights -= rate * (sum of gradients), for the first ``width`` models of each run.
+        """Subtract rate * (sum of gradients) from the weights of the first ``width`` models of each run.
 
-        ``rows`` [R * batch] lists run after run. A model that visits sees the replacement record instead of the
-        original record; all gradients are taken at the weights before the step.
+        ``rows`` [R * batch] lists the batches run after run. A model with a visit sees the replacement record instead
+        of the original record; all gradients are taken at the weights before the step.
         """
 
     def weights(self, models: Tensor) -> Tensor:
@@ -215,18 +221,18 @@ class LogisticModels(Models):
     """Weights [R, K, 1, d'] of K models in each of R runs.
 
     A record of class 1 has its sign reversed. With u = (1 - 2 y) (x, 1) the loss is log(1 + exp(w'u)) and its gradient
-    is sigmoid(w'u) u for either class, so a step does not need labels. One gather for each run serves its K models:
-    their logits and their update are two matrix products.
+    is sigmoid(w'u) u for either class, so a step does not need labels. The batch of a run is gathered once for its K
+    models: their logits and their update are two matrix products.
     """
 
     @staticmethod
     def numbers_per_run(model: Architecture, *, width: int, n_models: int, batch_size: int) -> int:
-        """Weights, one batch and its logits."""
+        """Count the weights, one batch and its logits."""
         return n_models * width + batch_size * width + n_models * batch_size
 
     @staticmethod
     def cells(run: Integers, place: Integers, column: Integers, *, width: Integers, size: int) -> Integers:
-        """Logits are [R, batch, K]."""
+        """Index of each visit's logit; the logits are [R, batch, K]."""
         return (run * size + place) * width + column
 
     def step(self, rows: Tensor, width: int, visits: Visits | None, *, rate: float) -> None:
@@ -256,9 +262,10 @@ class LogisticModels(Models):
 class NetworkModels(Models):
     """Hidden weights [R, K, h, d'] and output weights [R, K, o, h + 1] of K models in each of R runs.
 
-    Hidden units of all models of a run are the rows of one matrix product with the shared batch, as is their update.
+    One matrix product with the shared batch gives the hidden units of all models of a run, and one gives their update.
     With two softmax outputs the log odds of class 1 follow from the difference v of their weights, and the two
-    gradients are -D and D, where D is the gradient of a single output with weights v: both outputs take one path.
+    gradients are -D and D, where D is the gradient of a single output with weights v. So the same code serves both
+    kinds of output.
     """
 
     @staticmethod
@@ -270,7 +277,7 @@ class NetworkModels(Models):
 
     @staticmethod
     def cells(run: Integers, place: Integers, column: Integers, *, width: Integers, size: int) -> Integers:
-        """Logits are [R, K, batch]."""
+        """Index of each visit's logit; the logits are [R, K, batch]."""
         return (run * width + column) * size + place
 
     def step(self, rows: Tensor, width: int, visits: Visits | None, *, rate: float) -> None:
@@ -323,7 +330,7 @@ class NetworkModels(Models):
 
 
 class Buffers:
-    """Memory that is used again in every step."""
+    """Memory that every step uses again."""
 
     def __init__(self, table: Tensor, like: Tensor) -> None:
         self._table, self._like = table, like

@@ -1,4 +1,4 @@
-"""Votes of the models that share a training record: sums of squares for each record, exact in integers."""
+"""Votes of the models that were trained on a record: sums of squares for each record, exact in integers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LARGEST_K = 2**15 - 1  # counts in 16 bits, squares in 32
 
 
 class TouchedVotes:
-    """Running sums of charges, one sum for each record, which depend on the votes of the record's own models.
+    """Running sums of charges, one sum for each record, from the votes of the models that were trained on it.
 
     Each record has one model in each of k partitions. At a query where n_c of these models vote for class c, the record
     is charged ``(k - min_c n_c)^2``. With two classes this is k^2 if the models agree, and (k/2)^2 if they split
@@ -33,8 +33,8 @@ class TouchedVotes:
     Parameters
     ----------
     membership : ndarray of int, shape [D, k], in 0 .. n_teachers - 1
-        For each record and each partition, the model that the record has trained. A row for a future record counts like
-        any other record.
+        For each record and each partition, the model that was trained on the record. A row for a future record counts
+        like any other record.
     n_teachers : int, >= 1
         Number of models in each partition.
     n_classes : int, in [2, 255]
@@ -71,7 +71,7 @@ class TouchedVotes:
         self, membership: NDArray[np.integer], *, n_teachers: int, n_classes: int = 2, device: str = "auto"
     ) -> None:
         self._n_teachers = check.at_least("n_teachers", n_teachers, 1)
-        self._n_classes = check.at_least("n_classes", n_classes, 2, most=("the codes of a byte", 255))
+        self._n_classes = check.at_least("n_classes", n_classes, 2, most=("the largest code", 255))
         rows = np.asarray(membership)
         if rows.ndim != 2 or 0 in rows.shape or rows.dtype.kind not in "iu":
             raise ValueError(f"membership must be integers of shape [D >= 1, k >= 1], got {rows.dtype} {rows.shape}")
@@ -92,7 +92,7 @@ class TouchedVotes:
 
     @torch.no_grad()
     def add(self, votes: NDArray[np.integer], *, limit: int | None = None) -> Integers:
-        """Add queries, and return, for each of them, the largest sum that any record has reached after it.
+        """Add queries; return, for each query, the largest sum that any record has reached after it.
 
         Parameters
         ----------

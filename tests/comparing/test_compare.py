@@ -264,7 +264,7 @@ SECRET = 31337.25
             pd.DataFrame({"a": [datetime.date(1999, 12, 31)] * 9}),
             np.arange(9) % 2,
             {"bounds": {"a": (0, 1)}},
-            "dates as days",
+            "days since a public date",
         ),
         (pd.DataFrame({"a": [pd.Timestamp(0, tz="UTC")] * 9}), np.arange(9) % 2, {}, "dates in 'a'"),
         (pd.DataFrame([[SECRET, 1]] * 9, columns=["a", "a"]), np.arange(9) % 2, {}, "distinct names, got 'a' twice"),

@@ -78,4 +78,4 @@ def test_they_are_compared_by_name_or_left_out_with_a_word():
     assert set(result.about.index) | set(left_out) >= set(names)
     known = ("is not installed: pip install ", "give a delta", "imported")
     assert all(any(words in reason for words in known) for reason in left_out.values())
-    assert "no pure guarantee" in left_out["opacus network"]
+    assert "has no guarantee with delta = 0" in left_out["opacus network"]

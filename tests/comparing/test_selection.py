@@ -97,7 +97,7 @@ def test_a_private_comparison_finds_what_the_table_asks_for_and_pays():
     assert result.chosen == "right"
     assert result.profile.epsilon(0.0) == pytest.approx(COST * 5.0)
     assert result.task.epsilon == pytest.approx(4.0)
-    assert "is paid for" in str(result).splitlines()[0]
+    assert "costs a part of epsilon" in str(result).splitlines()[0]
     public = compare(X, y, data="shape", **given | {"epsilon": 4.0})
     assert result.scores.equals(public.scores)  # nothing shown comes from the table
     again = compare(X, y, data="private", memory={**memory, "choice": "wrong"}, **given | {"repeats": 3})
@@ -107,7 +107,7 @@ def test_a_private_comparison_finds_what_the_table_asks_for_and_pays():
             compare(X, y, memory=memory, **{"data": "private", **given, **changed})
     few = compare(X[:300], y[:300], data="private", **given | {"epsilon": 1.0})
     assert (few.profile, few.data) == (None, "shape")
-    assert str(few).startswith("A vote takes 9250 records at epsilon 1. The choice was made on synthetic")
+    assert str(few).startswith("A vote needs 9250 records at epsilon 1. The choice was made on synthetic")
     tiny = compare(X, y, data="private", **given | {"epsilon": 0.1})
     assert str(tiny).startswith("A vote is too noisy at epsilon 0.1. ")
 
@@ -144,7 +144,7 @@ def test_where_nothing_can_be_chosen_nothing_is_paid():
     X, y = np.random.default_rng(0).uniform(-1, 1, (4000, 2)), np.arange(4000) % 2
     found = compare(X, y, data="private", epsilon=3.0, bounds=(-1, 1), methods=["DPSGD"], repeats=2)
     assert (found.chosen, found.profile, found.data) == ("majority class", None, "shape")
-    assert "nothing to choose from" in str(found).replace("\n", " ")
+    assert "no method to choose" in str(found).replace("\n", " ")
 
 
 def test_the_statement_says_what_was_read_off_and_the_delta():

@@ -38,11 +38,11 @@ def test_a_useful_setting_is_chosen_and_paid_for(delta):
 @pytest.mark.parametrize(("model", "grid", "message"), [
     (LogisticRegression(), {}, "estimator must be private"),
     (ClassMeans(1.0, adjacency="add-remove"), {"norm": [1.0]}, "adjacency must be one of 'zero-out', 'replace-one'"),
-    (ClassMeans(1.0), {"delta": [0.1]}, r"grid must be about parameters of ClassMeans, got \['delta'\]"),
+    (ClassMeans(1.0), {"delta": [0.1]}, r"grid must name tunable parameters of ClassMeans, got \['delta'\]"),
     (ClassMeans(1.0), {"norm": [0.0]}, "norm must be > 0"),
     (PATE(), {"n_models": [2]}, "public must hold the unlabelled rows"),
     (dpnotes.DPBag(accountant="naive"), {"n_partitions": [1]}, "public must hold the unlabelled rows"),
-    (RandomTrees(1.0), {"depth": [1, 2]}, "epsilon must be larger to choose among 2 settings by 300 records"),
+    (RandomTrees(1.0), {"depth": [1, 2]}, "epsilon must be larger to choose among 2 settings with 300 records"),
 ])  # fmt: skip
 def test_what_cannot_be_chosen_is_refused_before_a_record_is_looked_at(model, grid, message):
     with pytest.raises((TypeError, ValueError), match=message):

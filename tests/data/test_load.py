@@ -337,7 +337,7 @@ def test_the_default_bound_shortens_no_row_of_unit_features():
 
 
 def test_rows_and_bounds_that_have_no_norm_are_named():
-    with pytest.raises(ValueError, match="rows of finite norm, got 1 other rows"):
+    with pytest.raises(ValueError, match="rows of finite norm, got 1 rows without one"):
         to_unit_ball(np.array([[1.0, np.nan], [1.0, 0.0]]))
     with pytest.raises(ValueError, match=r"X must be a matrix \[n, d\], got shape \(3,\)"):
         to_unit_ball(np.ones(3))

@@ -128,10 +128,10 @@ def test_all_faults_are_said_at_once_without_a_value(load, table):
     with pytest.raises(ValueError, match="cannot be used") as found:
         load(table, target="ill")
     *lines, advice = str(found.value).splitlines()[1:]
-    assert advice.startswith("mine.toml must give [low, high] of numbers")
+    assert advice.startswith("mine.toml must give [low, high] for numbers")
     assert lines == [
         "- a class of 'ill' has fewer than 30 records",
-        "- column 'hours': numbers and text: declare [low, high], for which text is missing, or the categories",
+        "- column 'hours': numbers and text: declare [low, high] (text then counts as missing) or the categories",
         "- column 'member': all values are missing",
         "- column 'secret': text of more than 50 categories",
         "- column 'same': constant",
@@ -148,9 +148,9 @@ def test_all_faults_are_said_at_once_without_a_value(load, table):
         ({"ill": None}, "", {}, "all values of the target 'ill' are missing"),
         ({}, 'classes = ["a", "b"]', {}, r"no value of the target 'ill' is among classes = \['a', 'b'\]"),
         ({}, "[columns]\nwage = [0, 1]\nage = [0, 1]", {}, "names columns 'wage' that the file does not have"),
-        ({}, "[columns]\nage = [1, 0]", {}, r"column 'age': the entry must be \[low, high\], low < high"),
+        ({}, "[columns]\nage = [1, 0]", {}, r"column 'age': the entry must be \[low, high\] with low < high"),
         ({}, '[columns]\njob = ["2020-01-01", "2024-01-01"]', {}, "column 'job': dates, which are neither"),
-        ({}, "[columns]\njob = [0, 1]", {}, "column 'job': text, for which categories must be given, not"),
+        ({}, "[columns]\njob = [0, 1]", {}, "column 'job': text, which needs categories, not"),
         ({}, "[columns]\n", {}, "there are no columns of features"),
         ({}, "classes = [", {}, "mine.toml is not a TOML file"),
         ({}, "bounds = 1", {}, "mine.toml may only hold"),

@@ -148,7 +148,7 @@ def test_a_state_of_another_torch_code_or_device_is_refused_with_a_word(monkeypa
     else:
         monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "VSX")
     checkpoint.left = 10**9
-    with pytest.warns(UserWarning, match="was made by code .* the training begins anew"):
+    with pytest.warns(UserWarning, match="was made by code .* the training starts again"):
         fitted = fit("mlp", optimizer="adam", checkpoint=checkpoint)
     same(undisturbed, fitted)
     with warnings.catch_warnings(action="error"):  # the states that were written anew are its own

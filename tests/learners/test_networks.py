@@ -263,5 +263,5 @@ def test_classifier_follows_scikit_learn(problem):
     assert (model.classes_[probabilities.argmax(axis=1)] == model.predict(rows)).all()
     again = make.fit(rows, names).predict_proba(rows)
     np.testing.assert_array_equal(again, probabilities)
-    with pytest.raises(ValueError, match="holds 784 pixels, X has 192"):
+    with pytest.raises(ValueError, match="has 784 pixels, but X has 192"):
         NetworkClassifier((1, 28, 28)).fit(rows, names)

@@ -154,7 +154,7 @@ def test_sensitivity_to_an_empty_record_holds_and_is_attained():
     np.testing.assert_allclose(apart, step * runs.visits[:, 0], rtol=1e-9, atol=1e-12)
     model = AugmentedSGD(1.0, 1e-3, **setting).fit(X, np.arange(n) % 2)
     assert apart.max() == pytest.approx(2 * step) == pytest.approx(model.sensitivity_)
-    with pytest.raises(ValueError, match="empty must be 60 truth values, for hidden=None"):
+    with pytest.raises(ValueError, match="empty must be 60 truth values, with hidden=None"):
         fit_sgd(X, y, empty=empty, n_runs=1, hidden=2, **setting)
 
 

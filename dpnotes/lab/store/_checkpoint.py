@@ -99,7 +99,7 @@ class RowCheckpoint:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            warnings.warn(f"the checkpoint {path} is left out, the training begins anew: {error}", stacklevel=2)
+            warnings.warn(f"the checkpoint {path} is left out, so the training starts again: {error}", stacklevel=2)
             return None
         found = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         row.seconds += max(0.0, found["seconds"] - row.spent())

@@ -121,7 +121,7 @@ def test_a_damaged_state_is_left_out_with_a_word(stopped, undisturbed, states, d
         "foreign": b"\x80\x04.\n\n",
     }
     file.write_bytes(changed[damage])
-    with pytest.warns(UserWarning, match=r"is left out, the training begins anew"):
+    with pytest.warns(UserWarning, match=r"is left out, so the training starts again"):
         assert train(store) == undisturbed
     assert states == ([None], [1, 2, 3, 4, 5])
 
