@@ -398,7 +398,7 @@ class PrivacyProfile:
         return like_input(np.asarray(values, dtype=np.float64))
 
     def dominating(self) -> Any:
-        """Privacy loss distribution that dominates the mechanism in both directions, rounded to the private side.
+        """Privacy loss distribution that dominates the mechanism in both directions; its rounding never lowers a delta.
 
         Returns
         -------
@@ -455,7 +455,7 @@ class PrivacyProfile:
         """Guarantee that this guarantee implies for another adjacency.
 
         Replacing a record means removing one and adding another, or emptying it and filling it again. Therefore
-        ``"replace-one"`` follows from both other adjacencies by :meth:`group` of 2. ``"zero-out"`` follows only
+        ``"replace-one"`` follows from both other adjacencies by ``group(2)``. ``"zero-out"`` follows only
         under an assumption. Emptying a record is a case of replacing it if the empty record is a valid record.
         Emptying is equivalent to removing if the number of records is not used, or is public.
 

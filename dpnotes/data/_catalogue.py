@@ -147,7 +147,7 @@ class DataStatus:
     bytes : int
         Total size of its files that are present.
     note : str
-        Description of inexact data, of damage or of an obstacle.
+        Remark, for example that the data are inexact or damaged, or why they cannot be read.
     """
 
     name: str

@@ -70,8 +70,8 @@ class Dataset:
         Name of the split, which defines the training rows and the scaling of features; :func:`load` documents each
         split.
     X_train, X_test : float32 array [n, d]
-        Features without unit. Images are flattened channel first, so ``row.reshape(image_shape)`` is a valid input of a
-        torch convolution.
+        Features, without physical units. Images are flattened channel first, so ``row.reshape(image_shape)`` is a
+        valid input of a torch convolution.
     y_train, y_test : int64 array [n]
         Class codes 0 .. n_classes - 1, indices into ``class_names``.
     class_names : tuple of str

@@ -94,7 +94,7 @@ def verified(chapter: str) -> str:
     old = sum(int((rows["version"] < experiment_version(e.function)).sum()) for e, rows in stored)
     late = f" {old} come from an earlier version of their experiment and are out of date." if old else ""
     again = computed_again(*(rows for _, rows in stored))
-    return f"To check the published rows of this chapter, some were computed again: {again}.{late}"
+    return f"Published rows that were computed again as a check: {again}.{late}"
 
 
 def computed_again(*stored: pd.DataFrame) -> str:

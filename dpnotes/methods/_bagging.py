@@ -35,7 +35,8 @@ class Bagging(PrivateClassifier):
     estimator : object, optional
         The base learner: a scikit-learn classifier, or a learner like :class:`dpnotes.learners.NetworkClassifier`,
         which has ``fit_many`` and fits many models in one call. ``fit_many`` must accept a list of index arrays of
-        unequal length. Without a ``noise_seed`` it is called separately for each model. Default: a decision tree.
+        unequal length. If ``noise_seed`` is None, ``fit_many`` is called separately for each model. Default: a decision
+        tree.
     n_models : int, >= 1
         Number of models.
     replace : bool

@@ -155,8 +155,8 @@ class DPBag(StudentVote):
     estimator : object, optional
         The teachers' learner: a scikit-learn classifier, or a learner like
         :class:`dpnotes.learners.BoostedTreesClassifier`, which has ``fit_many`` and fits many models in one call.
-        ``fit_many`` must accept a list of index arrays of unequal length. Without a ``noise_seed`` it is called
-        separately for each teacher. A teacher must depend only on the records of its shard. Default: logistic
+        ``fit_many`` must accept a list of index arrays of unequal length. If ``noise_seed`` is None, ``fit_many`` is
+        called separately for each teacher. A teacher must depend only on the records of its shard. Default: logistic
         regression with scikit-learn's C = 1.
     n_models : int, in 1 .. n, optional
         Number of teachers in each partition. Default: n / (5 n_classes) for n records, rounded down, but at least 1 and

@@ -185,7 +185,8 @@ class NoisyPredictions(NamedTuple):
     labels : ndarray of int64, shape [n_repeats, n_queries]
         Class codes.
     profile : dpnotes.accounting.PrivacyProfile
-        Guarantee of a budget of ``answers`` answers, whatever the number of queries and repeats is here.
+        Guarantee of the whole budget, which is for ``answers`` answers, whatever the number of queries and repeats
+        is here.
     """
 
     labels: Integers
@@ -223,7 +224,7 @@ def noisy_predictions(
     Returns
     -------
     NoisyPredictions
-        The ``labels``, and the ``profile`` of a budget of ``answers`` answers.
+        The ``labels``, and the ``profile`` of the whole budget, which is for ``answers`` answers.
 
     Examples
     --------

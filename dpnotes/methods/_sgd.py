@@ -298,8 +298,8 @@ class AugmentedSGD(BinaryRelease):
         Standard deviation of each weight over seeds; the calibration relies on it. Estimate it from public data, as in
         the chapter on intrinsic noise.
     analysis : {"tight", "published"}
-        ``"published"``: the classical formula of the Gaussian mechanism, which raises an error where it is not
-        sufficient.
+        ``"published"`` uses the classical formula of the Gaussian mechanism, and raises an error where this formula is
+        not sufficient.
     require_bound : bool
         If False, a learning rate beyond 2 / smoothness is accepted; for such a rate ``profile_`` guarantees nothing.
     norm : float, > 0

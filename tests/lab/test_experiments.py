@@ -53,7 +53,7 @@ def test_provenance_and_chapters_say_what_was_computed_again(monkeypatch, capsys
         experiments.rows("bagging_private_base")
     (line,) = capsys.readouterr().out.splitlines()
     assert re.fullmatch(
-        r"To check the published rows .*, some were computed again: \d+ of \d+, the last on .*; all agree\.", line
+        r"Published rows that were computed again as a check: \d+ of \d+, the last on .*; all agree\.", line
     )
 
 
