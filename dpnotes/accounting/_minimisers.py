@@ -458,10 +458,10 @@ def objective_perturbation(
         Whether a constant feature 1 is appended to the features.
     adjacency : {"add-remove", "zero-out", "replace-one"}
     analysis : {"tight", "split", "published"}
-        ``"tight"``: one part of epsilon is for the change of volume (that of the Jacobian's determinant), computed
-        with the whole regulariser; the noise is the smallest that the rest allows. A regulariser is added if the change
-        of volume would use more than half of epsilon. ``"split"``: half of epsilon is for the noise and half for the
-        change of volume, as in the paper, with sharper constants.
+        ``"tight"``: a part of epsilon pays for the change of volume, which is the change of the Jacobian's determinant
+        and depends on the whole regulariser. The noise is the smallest that the rest of epsilon allows. A regulariser
+        is added if the change of volume would use more than half of epsilon. ``"split"``: half of epsilon is for the
+        noise and half for the change of volume, as in the paper, with sharper constants.
         ``"published"``: the constants of the paper's Theorems 3 and 4 (not for replace-one). The proof of Theorem 4
         has a gap beyond two classes. The status shows whether the noise of Theorem 4 is enough according to
         :func:`loss_perturbation`; it is enough for any usual number of classes.

@@ -151,7 +151,7 @@ def number(
 
 
 def sentence(table: str, cell: str, verdict: Verdict, *, tried: str = "") -> Cell:
-    """Judge one sentence about a figure: reversed counts as an unexplained difference, and a tie as undecided."""
+    """Judge one sentence about a figure. A reversed sentence is an unexplained difference, and a tie is undecided."""
     outcome = OF_SENTENCES.get(verdict, OPEN)
     return Cell(table, cell, outcome, tried if outcome == UNEXPLAINED else "")
 

@@ -158,7 +158,7 @@ def level(difference: Mean, *, margin: float) -> Question:
 
 
 def at_least(count: int, questions: Sequence[Question]) -> Question:
-    """Ask whether at least ``count`` of the questions hold.
+    """Ask whether ``count`` or more of the questions hold.
 
     The answer is reversed if so many questions are reversed that fewer than ``count`` remain. Otherwise the answer is a
     tie if fewer than ``count`` questions remain after the tied questions are removed too.
