@@ -133,8 +133,8 @@ class InferenceBudget(Shared):
         Raises
         ------
         BudgetExhausted
-            If fewer answers are left, or if this is a pickled or forked copy that was not resumed. The error does not
-            change the count.
+            If fewer than ``count`` answers are left, or if this is a pickled or forked copy that was not resumed. The
+            error does not change the count.
         ValueError
             If count is negative.
         TypeError

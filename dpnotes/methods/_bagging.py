@@ -31,7 +31,7 @@ class Bagging(PrivateClassifier):
         Together with epsilon, it determines the largest subsample. Because bagging adds no noise, it cannot satisfy a
         delta far below (number of models) / n.
     subsample : int, >= 1, optional
-        Number of records drawn for each model, instead of epsilon and delta.
+        Number of records drawn for each model. Give it instead of epsilon and delta.
     estimator : object, optional
         The base learner: a scikit-learn classifier, or a learner like :class:`dpnotes.learners.NetworkClassifier`,
         which has ``fit_many`` and fits many models in one call. ``fit_many`` must accept a list of index arrays of
@@ -40,7 +40,7 @@ class Bagging(PrivateClassifier):
     n_models : int, >= 1
         Number of models.
     replace : bool
-        Draw with or without replacement within a subsample.
+        Whether the records of a subsample are drawn with replacement.
     scheme : {"independent", "split"}
         ``"independent"`` draws each subsample independently of the others, and ``"split"`` draws all at once and
         divides the draws among the models; see :func:`dpnotes.accounting.bagging`.

@@ -63,9 +63,9 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
 
     Source
     ------
-    Sums of bounded vectors with noise of density ``exp(-rate ||b||)`` (Chaudhuri, Monteleoni and Sarwate 2011), or
-    Gaussian noise (Balle and Wang 2018); classes hold different records, so their releases compose in parallel
-    (McSherry 2009).
+    Sums of bounded vectors with noise b of density proportional to ``exp(-rate ||b||)`` (Chaudhuri, Monteleoni and
+    Sarwate 2011), or with Gaussian noise (Balle and Wang 2018); classes hold different records, so their releases
+    compose in parallel (McSherry 2009).
 
     Examples
     --------
@@ -135,9 +135,10 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
         return norm * _means(released, least=deviation), profile.with_(**about)
 
     def decision_function(self, X: Any) -> Features:
-        """Half the squared norm of a query minus half its squared distance to each mean; long queries are shortened.
+        """Half the squared norm of a query, minus half the squared distance of the query to the mean of each class.
 
-        Shape [n, n_classes]; for two classes, the difference of the two numbers, shape [n].
+        Queries longer than ``norm`` are first shortened to it. The result has shape [n, n_classes]; for two classes it
+        is the difference of the two numbers, shape [n].
         """
         X = self._queries(X)
         return decision_values(ClipNorm(self.norm_).fit_transform(X) @ self.coef_.T + self.intercept_)

@@ -201,13 +201,14 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         dict
-            Number of ``"records"``, of records with an ``"unknown label"``, of records with a ``"missing or infinite
-            feature"``, and of ``"empty"`` records, which have either fault.
+            Counts under four names: ``"records"`` (all records), ``"unknown label"``, ``"missing or infinite
+            feature"``, and ``"empty"`` (records with at least one of these two faults).
 
         Raises
         ------
         ValueError
-            If ``classes`` are not given, in which case a fit raises an error for such records; otherwise as in ``fit``.
+            If ``classes`` are not given; a fit then treats no record as empty, and raises an error for records with
+            such faults. For other reasons see ``fit``.
 
         Examples
         --------

@@ -69,18 +69,18 @@ class DPSGD(PrivateClassifier, LogitClassifier):
     noise_multiplier : float, > 0, optional
         Standard deviation of the noise on the sum of clipped gradients, in units of the clipping norm.
     network : NetworkClassifier or sequence of int, optional
-        Widths of the hidden layers of a multilayer perceptron, such as ``(64,)``, or a classifier. Of the classifier,
-        the fit uses the architecture and the initial weights (``initial``, ``new_last_layer``), which must come from
-        public data. With a ``noise_seed`` the fit also uses its ``checkpoint``. All other settings of the classifier
-        are ignored. Default: softmax regression with an intercept, from zero weights.
+        Either a classifier, or the widths of the hidden layers of a multilayer perceptron, such as ``(64,)``. From a
+        classifier the fit uses the architecture and the initial weights (``initial``, ``new_last_layer``), which must
+        come from public data. With a ``noise_seed`` the fit also uses the classifier's ``checkpoint``. All other
+        settings of the classifier are ignored. Default: softmax regression with an intercept, from zero weights.
     clipping_norm : float, > 0
         Largest L2 norm of the gradient of one record, over all parameters together.
     sample_rate : float, in (0, 1]
         Probability that a record is in a batch.
     steps : int, >= 1, optional
-        Number of steps. Default: 100, or 10 for at most 16 sqrt(d) sigma records. Here d is the number of features, and
-        sigma is the standard deviation of the Gaussian noise that one release of sensitivity 1 needs for ``epsilon``
-        and ``delta``. With ``noise_multiplier`` the default is 100.
+        Number of steps. Default: 100, or 10 if there are at most 16 sqrt(d) sigma records. Here d is the number of
+        features, and sigma is the standard deviation of the Gaussian noise that one release of sensitivity 1 needs for
+        ``epsilon`` and ``delta``. With ``noise_multiplier`` the default is 100.
     learning_rate : float or sequence of float, > 0, optional
         Step size for the sum of the clipped gradients divided by the expected size of a batch; one value for each step,
         or the same for all. Default: 2 for ``"sgd"``, 0.2 for ``"momentum"`` and 0.01 for ``"adam"``.

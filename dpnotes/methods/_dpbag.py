@@ -49,7 +49,7 @@ NO_GUARANTEE = (
 
 
 def personalised_epsilon(squares: ArrayLike, *, n_partitions: int, beta: float, delta: float) -> Floats:
-    """Compute the epsilon of the paper's accountant from sums of squares, the minimum over integer moments 1 to 100.
+    """Compute from sums of squares the epsilon of the paper's accountant, minimised over integer moments 1 to 100.
 
     Status: *per-instance*, as :func:`dpnotes.accounting.papers.personalised_moments` explains. The best integer moment
     is next to the optimum over all real moments.
@@ -67,7 +67,8 @@ def personalised_epsilon(squares: ArrayLike, *, n_partitions: int, beta: float, 
 
     Returns
     -------
-    ndarray of float64, same shape; 0 for a sum of 0
+    ndarray of float64, shape of ``squares``
+        Epsilon for each sum; 0 for a sum of 0.
 
     Raises
     ------
@@ -166,12 +167,13 @@ class DPBag(StudentVote):
         The paper's lambda, the *inverse* scale of the Laplace noise per normalised vote: a larger value means less
         noise. Default: ``2 / n_models``.
     accountant : {"tight", "naive", "personalised"}
-        ``"tight"`` allows as many labels as the tight analysis proves to be (epsilon, delta)-DP together, for any
-        data and any number of partitions. ``"naive"`` is the paper's bound with the largest charge for each label (m =
-        1, DPBag-). Its number of labels does not depend on the data, and is one more than the budget covers.
-        ``"personalised"`` is the paper's accountant. From the private votes it computes an epsilon for each record, and
-        for one additional record. It stops after the first label at which any of these epsilons reaches the budget; it
-        is *not* differentially private.
+        ``"tight"`` allows as many labels as the tight analysis proves to be (epsilon, delta)-DP together, for any data
+        and any number of partitions. ``"naive"`` is the paper's bound with the largest charge for each label, as if the
+        paper's m were always 1; the paper calls this version DPBag-. The number of labels that it allows does not
+        depend on the data, and is one more than the budget covers. ``"personalised"`` is the paper's accountant. From
+        the private votes it computes an epsilon for each record, and for one additional record. It stops after the
+        first label at which any of these epsilons reaches the budget. With this accountant the method is *not*
+        differentially private.
     partitions : {"independent", "balanced"}
         See :func:`dpnotes.mechanisms.draw_partitions`.
     adjacency : {"zero-out", "add-remove", "replace-one"}
@@ -199,24 +201,25 @@ class DPBag(StudentVote):
     Attributes
     ----------
     profile_ : dpnotes.accounting.PrivacyProfile
-        Guarantee of releasing ``labels_`` and the student. For ``"personalised"`` there is no guarantee: its epsilon is
-        infinite for every delta below 1.
+        Guarantee of releasing ``labels_`` and the student. For ``"personalised"`` there is no guarantee: epsilon is
+        then infinite for every delta below 1.
     labels_ : ndarray, shape [n_labels_]
         Labels of the first public rows.
     n_labels_ : int
         Number of labels; all public rows are labelled if they do not exhaust the budget.
     epsilon_spent_ : float
         ``profile_.epsilon(delta)``; for ``"personalised"`` instead the value of the paper's accountant, which
-        guarantees nothing. ``"naive"`` and ``"personalised"`` stop only after the label that reaches ``epsilon``. Their
-        value is therefore at least ``epsilon``, except if the public rows run out first.
+        guarantees nothing. ``"naive"`` and ``"personalised"`` stop only after the label that reaches ``epsilon``. With
+        either of them ``epsilon_spent_`` is therefore at least ``epsilon``, except if the public rows run out first.
     agreement_ : ndarray of float, shape [n_labels_]
         Fraction of the teachers that vote for the most frequent class; private, and available only with ``keep_votes``.
     record_epsilons_ : ndarray of float, shape [n]
         Epsilon of each record by the paper's accountant; private, and available only with ``keep_votes`` and
         ``"personalised"``.
     per_instance_profile_ : dpnotes.accounting.PrivacyProfile
-        The bound of the paper's accountant, of status *per-instance* (its ``assumption`` says what this means);
-        private, and available only with ``keep_votes`` and ``"personalised"``.
+        The bound of the paper's accountant, as a profile of status *per-instance*; the ``assumption`` of the profile
+        says what this status means. The profile is private, and available only with ``keep_votes`` and
+        ``"personalised"``.
     student_ : object
     classes_ : ndarray, shape [n_classes]
     n_features_in_ : int

@@ -164,8 +164,8 @@ class Minimiser(LinearLoss):
 
     Attributes
     ----------
-    weights : ndarray of float64, shape [C, d], or [C, d + 1]: the bias is the last column
-        The norm of the gradient at the weights was checked to be at most ``gradient_tolerance``.
+    weights : ndarray of float64, shape [C, d], or [C, d + 1] with the bias in the last column
+        The minimiser. The norm of the gradient at these weights was checked to be at most ``gradient_tolerance``.
     l2 : float
     n_classes : int
     n : int
@@ -204,8 +204,8 @@ class Minimiser(LinearLoss):
     def rounding(self) -> float:
         """Bound on the contribution of floating point to the sensitivity of ``W x``, for x of norm 1.
 
-        Sums of d products are off by at most ``d 2^-52 |W| |x|``, sums of the rows of W in :meth:`basis` by at most
-        ``C^2 2^-52 |W|``, and the minimiser has ``l2 |W| <= K`` up to its tolerance.
+        A sum of d products is off by at most ``d 2^-52 |W| |x|``. A sum of the rows of W in :meth:`basis` is off by at
+        most ``C^2 2^-52 |W|``. The minimiser has ``l2 |W| <= K`` up to its tolerance.
         """
         terms: int = self.weights.shape[1] + 2 + self.n_classes**2
         return 2.02 * terms * 2.0**-52 * self.lipschitz / self.l2
@@ -215,11 +215,11 @@ class Minimiser(LinearLoss):
         return self.rows(X) @ self.weights.T
 
     def basis(self, delta: float, analysis: str) -> Floats:
-        """Orthonormal columns [C, k] that span the noise: all axes or, for tight pure noise, vectors of sum 0.
+        """Orthonormal columns [C, k] that span the noise: all axes or, for pure DP and ``"tight"``, vectors of sum 0.
 
         For any records, the minimiser's weights sum to 0 over the classes, and so do the logits. The reason is that the
-        gradient of the loss sums to 0, so at the minimum the gradient of the regulariser, ``l2 W``, does too. In fewer
-        dimensions pure noise is shorter; Gaussian noise is not.
+        gradient of the loss sums to 0, so at the minimum the gradient of the regulariser, ``l2 W``, does too. The noise
+        of pure DP becomes smaller if it is drawn in fewer dimensions; Gaussian noise keeps its size in each dimension.
         """
         everywhere = delta > 0 or analysis == "published"
         return np.eye(self.n_classes) if everywhere else np.asarray(helmert(self.n_classes).T)
@@ -264,9 +264,10 @@ def fit_minimiser(
 ) -> Minimiser:
     """Minimise ``(1/n) sum_i CE(W x_i, y_i) + l2/2 |W|^2``, in float64, until the gradient is nearly 0.
 
-    The norm of the gradient at the result, computed again, is at most 0.001 K/n, where K/n is half the change that one
-    record can make. The sensitivity includes this error. A bias is the weight of a constant feature 1. The bias is
-    penalised, and the sensitivity accounts for the constant feature.
+    The norm of the gradient at the result, computed again, is at most 0.001 K/n, and the sensitivity includes this
+    error. Here K bounds the norm of the gradient of one record's loss, so replacing a record changes the gradient by at
+    most 2 K/n. A bias is the weight of a constant feature 1. The bias is penalised, and the sensitivity accounts for
+    the constant feature.
 
     Parameters
     ----------

@@ -60,10 +60,10 @@ class LossPerturbation(WeightRelease):
         Definition of neighbouring data sets. For replace-one the noise has twice the scale.
     analysis : {"tight", "split", "published"}
         :func:`dpnotes.accounting.objective_perturbation` describes the three analyses. ``"split"`` spends half of
-        epsilon on the change of volume, by a bound that leaves n l2 out, and B has density proportional to
-        ``exp(-rate ||B||_F)``. ``"published"`` does the same with the paper's constants (not for replace-one) and a rho
-        several times as large. Its proof for Gaussian noise has a gap beyond two classes; ``profile_`` reports whether
-        the noise suffices by another proof.
+        epsilon on the change of volume, which it bounds without using n l2. With delta = 0 its B has density
+        proportional to ``exp(-rate ||B||_F)``. ``"published"`` does the same with the paper's constants, and is not
+        valid for replace-one; its rho is several times that of ``"split"``. The paper's proof for Gaussian noise has a
+        gap for more than two classes; ``profile_`` reports whether the noise suffices by another proof.
     intercept, norm, n, classes, max_iterations, device, random_state, noise_seed
         See :class:`LinearEstimator`.
 

@@ -41,11 +41,11 @@ class NoisyBoosting(PrivateClassifier, LogitClassifier):
 
     Each step divides the records by a grid of thresholds of one or two columns. For each cell it releases the sums of
     the clipped gradients and of the hessians of its records, with Gaussian noise. Everything else is computed from
-    released sums, including the columns of the next grid and the values of a step. The values are a posterior mean,
-    which is closer to 0 the better noise alone explains the sums. The fit has four parts. First, histograms of all
-    columns give the quantiles between which thresholds are drawn. Second, there is one grid for each column. Third,
-    there is a coarse grid for each pair of the most promising columns, at most 64 columns. Fourth, there are
-    ``n_trees`` grids of the columns or pairs that promise the largest gain.
+    released sums, including the columns of the next grid and the values of a step. The values are a posterior mean: the
+    better the sums can be explained by noise alone, the closer this mean is to 0. The fit has four parts. First,
+    histograms of all columns give the quantiles between which thresholds are drawn. Second, there is one grid for each
+    column. Third, there is a coarse grid for each pair of the most promising columns, at most 64 columns. Fourth, there
+    are ``n_trees`` grids of the columns or pairs that promise the largest gain.
 
     Use it for tables whose columns matter in combination or by thresholds. If planes separate the classes,
     :class:`LossPerturbation` is better; for ``delta=0`` use :class:`RandomTrees`.

@@ -32,10 +32,10 @@ class PATE(StudentVote):
 
     Each private record goes to one of ``n_models`` shards, chosen uniformly and independently of the other records. So
     a record that is made empty, or left out, changes only one teacher. A teacher without records abstains, and a
-    teacher whose records have one class votes for it. The teachers vote on the public rows, and the aggregator releases
-    some labels. The student is trained on the labelled rows, and the teachers are discarded. Predictions are
-    post-processing, so their number is unlimited. Without any answer the student always predicts the first of
-    ``classes_``.
+    teacher whose records all have the same class votes for that class. The teachers vote on the public rows, and the
+    aggregator releases some labels. The student is trained on the labelled rows, and the teachers are discarded.
+    Predictions are post-processing, so their number is unlimited. Without any answer the student always predicts the
+    first of ``classes_``.
 
     Parameters
     ----------
@@ -46,24 +46,26 @@ class PATE(StudentVote):
     estimator : object, optional
         The teachers' learner: a scikit-learn classifier, or a learner like :class:`dpnotes.learners.NetworkClassifier`,
         which has ``fit_many`` and fits many models in one call. ``fit_many`` must accept a list of index arrays of
-        unequal length. Without a ``noise_seed`` it is called separately for each teacher. A teacher must depend only on
-        the records of its shard. Default: a decision tree.
+        unequal length. Without a ``noise_seed``, ``fit_many`` is called separately for each teacher. A teacher must
+        depend only on the records of its shard. Default: a decision tree.
     n_models : int, in 1 .. n, optional
         Number of teachers. Default: n / (5 n_classes) for n records, rounded down, but at least 1 and at most 1024.
     queries : int, >= 1, optional
-        Number of public rows, counted from the first, that the teachers vote on. Default: all rows. With epsilon and
-        delta but without ``answers``, the default is smaller if necessary: the largest number at which Gaussian noise
-        on a count has a standard deviation of at most a quarter of ``n_models``.
+        Number of public rows, counted from the first, that the teachers vote on. Default: all rows. If epsilon and
+        delta are given and ``answers`` is not, the default is limited to the largest number of rows at which Gaussian
+        noise on a count has a standard deviation of at most a quarter of ``n_models``.
     answers : int, in [1, queries], optional
         Number of answers after which ``"confident"`` stops permanently. Default: ``queries``.
     aggregator : {"gnmax", "confident", "laplace"}
         ``"gnmax"`` always answers, with Gaussian noise. ``"confident"`` answers if the largest noisy count reaches the
         threshold, with Gaussian noise. ``"laplace"`` always answers, with Laplace noise.
     threshold : float, >= 0, optional
-        Least noisy count at which ``"confident"`` answers, in votes. Default: four fifths of the teachers.
+        Number of votes that the largest noisy count must reach for ``"confident"`` to answer. Default: four fifths of
+        the teachers.
     sigma_threshold : float, > 0, optional
-        Standard deviation of the noise that ``"confident"`` adds to the largest count, in votes. Instead of ``epsilon``
-        and ``delta``, give the noise of the aggregator: ``"confident"`` needs this parameter and ``sigma_answer``.
+        Standard deviation of the noise that ``"confident"`` adds to the largest count, in votes. The noise of the
+        aggregator can be given instead of ``epsilon`` and ``delta``; for ``"confident"``, give both this parameter and
+        ``sigma_answer``.
     sigma_answer : float, > 0, optional
         Standard deviation of the noise that ``"confident"`` and ``"gnmax"`` add to each count, in votes.
     scale : float, > 0, optional

@@ -89,7 +89,7 @@ class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
         Raises
         ------
         BudgetExhausted
-            If fewer answers are left; then no answer is spent.
+            If fewer answers are left than there are queries; then no answer is spent.
         """
         X = self._queries(X)
         self._noise.check(X)

@@ -36,7 +36,8 @@ class RandomTrees(PrivateClassifier, LogitClassifier):
     ``1 / epsilon`` on each count is then epsilon-DP for any number of trees. With ``delta > 0`` each record is counted
     in all T trees. Making the record empty then moves the counts by ``sqrt(T)`` in Euclidean norm, and the counts get
     Gaussian noise. A query reaches one leaf in each tree. Each of these leaves adds a term to the logit of a class: the
-    logarithm of the fraction of the class's records that are in the leaf, with both numbers smoothed.
+    logarithm of the fraction of the class's records that are in the leaf. The numerator and the denominator of the
+    fraction are both smoothed.
 
     Use it for tables of few columns where no plane separates the classes and ``delta`` must be 0. A split of a column
     that does not matter halves the counts without any benefit. With ``delta > 0``, :class:`NoisyBoosting` was more
@@ -56,10 +57,10 @@ class RandomTrees(PrivateClassifier, LogitClassifier):
     depth : int, in [1, 20], optional
         Depth of the trees; each tree has ``2^depth`` leaves. The default, at most 10, depends only on the number of
         records and the noise. With it, the number of records of an average leaf, summed over all trees, is about twice
-        the standard deviation of its noise.
+        the standard deviation of the noise on this sum.
     adjacency : {"zero-out", "replace-one"}
-        Definition of neighbouring data sets: one record is made empty, or replaced. Replacing changes two counts of a
-        tree. The number of records is public.
+        Definition of neighbouring data sets: one record is made empty, or replaced. Replacing a record changes two
+        counts of each tree in which it is counted. The number of records is public.
     classes, random_state, noise_seed
         See :class:`PrivateClassifier`; ``random_state`` draws the splits and the tree in which each record is counted.
 
@@ -215,8 +216,8 @@ def _counts(
 def _logits(counts: Floats, deviation: float) -> tuple[Floats, Floats]:
     """Logits of the leaves [n_trees, leaves, n_classes], and of the classes [n_classes], from noisy counts.
 
-    The logit of a leaf for a class is the logarithm of the fraction of the class's records that are in the leaf, with
-    both numbers smoothed.
+    The logit of a leaf for a class is the logarithm of the fraction of the class's records that are in the leaf. The
+    numerator and the denominator of the fraction are both smoothed.
     """
     trees, leaves, _ = counts.shape
     totals = np.maximum(counts.sum(axis=(0, 1)), 0) + deviation * math.sqrt(trees * leaves) / 2

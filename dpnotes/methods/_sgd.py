@@ -39,7 +39,7 @@ class Constants(NamedTuple):
 
 
 def logistic_loss(norm: float) -> Constants:
-    """Compute the Lipschitz and smoothness constants for rows of at most this norm and the intercept's feature 1.
+    """Compute the Lipschitz and smoothness constants for rows of at most this norm, plus the intercept's feature 1.
 
     Examples
     --------
@@ -292,11 +292,11 @@ class AugmentedSGD(BinaryRelease):
     sensitivity : {"proved", "published"} or float > 0
         ``"proved"``: L learning_rate / batch_size for each visit of a record, and twice as much for replace-one. Here
         ``L = (norm^2 + 1)^(1/2)``, and each pass counts as one visit, complete or not. ``"published"``: an incomplete
-        pass counts as a fraction. A number, such as a maximum over sampled pairs of data sets, is used without a check;
-        below the proved bound the guarantee has status "assumption".
+        pass counts as a fraction of a visit. A number, such as a maximum over sampled pairs of data sets, is used
+        without a check; if it is below the proved bound, the guarantee has status "assumption".
     intrinsic_sigma : float, >= 0
         Standard deviation of each weight over seeds; the calibration relies on it. Estimate it from public data, as in
-        the chapter on intrinsic noise.
+        the chapter on intrinsic privacy.
     analysis : {"tight", "published"}
         ``"published"`` uses the classical formula of the Gaussian mechanism, and raises an error where this formula is
         not sufficient.
@@ -324,7 +324,7 @@ class AugmentedSGD(BinaryRelease):
     profile_ : dpnotes.accounting.PrivacyProfile
         Guarantee of releasing the weights.
     sensitivity_, noise_sigma_ : float
-        Sensitivity and standard deviation of the added noise, in the units of the weights.
+        Sensitivity of the weights, and standard deviation of the added noise, both in the units of the weights.
     coef_ : ndarray of float64, shape [1, d]
     intercept_ : ndarray of float64, shape [1]
     classes_ : ndarray, shape [2]

@@ -127,8 +127,8 @@ class SubsampleAggregate(AnsweringClassifier):
     estimator : object, optional
         The base learner: a scikit-learn classifier, or a learner like :class:`dpnotes.learners.NetworkClassifier`,
         which has ``fit_many`` and fits many models in one call. ``fit_many`` must accept a list of index arrays of
-        unequal length. Without a ``noise_seed`` it is called separately for each model. A model must depend only on the
-        records of its shard. Default: multinomial logistic regression with a bias.
+        unequal length. Without a ``noise_seed``, ``fit_many`` is called separately for each model. A model must depend
+        only on the records of its shard. Default: multinomial logistic regression with a bias.
     l2 : float, >= 0
         Weight of the penalty |W|^2/2 relative to the mean cross-entropy, in the default learner. The paper has no
         penalty, so its minimum is not attained if the classes are separable. A small penalty makes the votes well
@@ -255,7 +255,7 @@ class SubsampleAggregate(AnsweringClassifier):
         Raises
         ------
         BudgetExhausted
-            If fewer answers are left; then no answer is spent.
+            If fewer answers are left than there are queries; then no answer is spent.
         """
         X = self._queries(X)
         generator = self._take(len(X))
