@@ -31,7 +31,8 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float = 0.95) ->
     successes : int, >= 0
     trials : int, >= 1
     confidence : float, in (0, 1)
-        Least coverage of the interval. On each side it misses with probability at most ``(1 - confidence) / 2``.
+        Least coverage of the interval. The interval lies above the true probability with probability at most
+        ``(1 - confidence) / 2``, and below it with probability at most ``(1 - confidence) / 2``.
 
     Returns
     -------
@@ -157,14 +158,14 @@ def audit_delta(
     """Lower confidence bound on delta(epsilon) at a fixed epsilon.
 
     Use this audit for mechanisms that reveal a record outright with some probability, as bagging does. For such a
-    mechanism, a bound on epsilon shows only by how much the assumed delta is too small.
+    mechanism, :func:`audit_epsilon` shows only by how much the assumed delta is below the delta of the mechanism.
 
     Parameters
     ----------
     true_positives, positives, false_positives, negatives : int
         The counts that :func:`audit_epsilon` takes.
     epsilon : float, >= 0
-        The bounds for several epsilons hold jointly.
+        The epsilon at which to bound delta. Bounds at several epsilons hold jointly.
     confidence : float, in (0, 1)
 
     Returns
@@ -194,7 +195,7 @@ def audit_delta(
 
 
 def one_run_p_value(*, examples: int, guesses: int, correct: int, epsilon: float, delta: float) -> float:
-    """Bound on the probability that ``correct`` or more guesses of membership are right in one (epsilon, delta)-DP run.
+    """Bound the probability that at least ``correct`` guesses of membership are right in one (epsilon, delta)-DP run.
 
     Parameters
     ----------
@@ -256,7 +257,7 @@ def one_run_audit(*, examples: int, guesses: int, correct: int, delta: float, co
     """Lower confidence bound on epsilon from a single run with many inserted records.
 
     The bound loses its power if delta is of the order of ``1 / examples``, because a term of the p-value grows with
-    ``2 examples delta``.
+    ``2 * examples * delta``.
 
     Parameters
     ----------

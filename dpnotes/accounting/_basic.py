@@ -202,8 +202,8 @@ def zcdp(rho: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
     Returns
     -------
     PrivacyProfile
-        Profile whose epsilon uses the best real order. This epsilon is below the epsilon of Bun and Steinke,
-        ``rho + 2 sqrt(rho log(1 / delta))``.
+        Profile whose epsilon is the smallest that any real order alpha gives. This epsilon is below the epsilon of Bun
+        and Steinke, ``rho + 2 sqrt(rho log(1 / delta))``.
 
     Raises
     ------

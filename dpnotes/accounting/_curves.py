@@ -26,7 +26,7 @@ BISECTIONS = 200  # halves any bracket of doubles to neighbouring numbers
 
 
 def hockey_stick(p: Mapping[K, Fraction], q: Mapping[K, Fraction], factor: Fraction | int) -> Fraction:
-    """Exact hockey-stick divergence ``sum over outcomes of max(0, p - factor * q)``; ``factor`` is ``e^epsilon``.
+    """Exact hockey-stick divergence: the sum over outcomes of ``max(0, p - factor * q)``; ``factor`` is ``e^epsilon``.
 
     Examples
     --------

@@ -130,9 +130,9 @@ def dp_sgd_noise_multiplier(
     distance to the smallest multiplier is at most 1e-3, and usually at most 1e-7 (``"rdp"``) or 1e-5 (the other
     accountants).
 
-    The arguments are broadcast. All combinations are first solved at once with Renyi curves. ``"best"`` and ``"pld"``
-    then compute three or four loss distributions for each combination (0.2 to 5 seconds). For aims other than (epsilon,
-    delta), use :func:`calibrate`.
+    The arguments are broadcast. All combinations of their values are first solved at once with Renyi curves. ``"best"``
+    and ``"pld"`` then compute three or four loss distributions for each combination (0.2 to 5 seconds). For aims other
+    than (epsilon, delta), use :func:`calibrate`.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def dp_sgd_noise_multiplier(
         Probability with which each record takes part in a step, independently of all others.
     steps : int or array_like of int, >= 1
     accountant : {"best", "pld", "rdp"}
-        The accountants of :func:`dp_sgd`. Use ``"rdp"`` for sweeps over thousands of pairs.
+        The accountants of :func:`dp_sgd`. Use ``"rdp"`` for sweeps over thousands of combinations.
 
     Returns
     -------

@@ -166,7 +166,7 @@ def minimiser_sensitivity(
 
 
 def norm_noise_rate(epsilon: float, *, sensitivity: float, answers: int = 1) -> float:
-    """Rate at which noise with density proportional to ``exp(-rate ||b||_2)`` makes ``answers`` releases pure DP.
+    """Rate at which noise with density proportional to ``exp(-rate ||b||_2)`` makes all answers together epsilon-DP.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def norm_noise_rate(epsilon: float, *, sensitivity: float, answers: int = 1) -> 
 def prediction_sensitivity_sigma(
     epsilon: float, delta: float, *, answers: int, sensitivity: float = 1.0, analysis: str = "tight"
 ) -> float:
-    """Sigma of Gaussian noise that makes ``answers`` adaptively chosen predictions (epsilon, delta)-DP together.
+    """Sigma of Gaussian noise at which ``answers`` predictions, adaptively chosen, are (epsilon, delta)-DP together.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def prediction_sensitivity_sigma(
     Source
     ------
     Dong, Roth and Su (2022), Corollary 3.3; van der Maaten and Hannun (2020), Theorem 6 for the published search.
-    Its proof is repaired with Kairouz, Oh and Viswanath (2015), Theorem 3.4.
+    The proof of Theorem 6 is repaired with Kairouz, Oh and Viswanath (2015), Theorem 3.4.
 
     Examples
     --------
@@ -415,7 +415,7 @@ class ObjectiveNoise:
     sigma : float or None
         Standard deviation of each coordinate of the Gaussian vector b that gives (epsilon, delta)-DP.
     status : {"proved", "conjecture"}
-        Whether a proof is known.
+        ``"proved"`` if a proof is known that this term gives the guarantee; ``"conjecture"`` otherwise.
     per_class : bool
         Whether the density is proportional to ``exp(-rate sum_c ||b_c||)``, where b_c is the row of class c. For two
         classes the rows are ``b_1`` and ``-b_1``.

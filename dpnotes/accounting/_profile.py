@@ -72,9 +72,9 @@ class PrivacyProfile:
     mechanism : str
         Name of the constructor.
     parameters : mapping
-        Arguments of the constructor. They include the constructor's ``adjacency`` if this profile has another one.
-        Later steps follow in their order: ``times`` for a composition, ``group`` for a group of records. Consecutive
-        steps of one kind share an entry.
+        Arguments of the constructor, with the constructor's ``adjacency`` if the adjacency of this profile is a
+        different one. Later steps follow in their order: ``times`` for a composition, ``group`` for a group of records.
+        Consecutive steps of one kind share an entry.
     adjacency : {"add-remove", "zero-out", "replace-one"}
         How neighbouring data sets differ. ``"add-remove"``: one record is added or removed. ``"zero-out"``: one record
         is made empty, so that it contributes nothing, and the number of records is public (``REPLACE_SPECIAL`` of
@@ -384,7 +384,7 @@ class PrivacyProfile:
 
         Source
         ------
-        Mironov (2017); Sason and Verdu (2016) for the divergence of a mechanism known by its deltas.
+        Mironov (2017); Sason and Verdu (2016) for the divergence of a mechanism of which only the deltas are known.
 
         Examples
         --------
@@ -429,7 +429,7 @@ class PrivacyProfile:
         -------
         PrivacyProfile
             Profile that is exact for Gaussian and Laplace noise, because the sensitivity grows ``size``-fold; for
-            samples it is an upper bound.
+            random samples of the records, as in ``bagging``, it is an upper bound.
 
         Raises
         ------
@@ -455,7 +455,7 @@ class PrivacyProfile:
         """Guarantee that this guarantee implies for another adjacency.
 
         Replacing a record means removing one and adding another, or emptying it and filling it again. Therefore
-        ``"replace-one"`` follows from both other adjacencies by ``group(2)``. ``"zero-out"`` follows only
+        ``"replace-one"`` follows from each of the other two adjacencies by ``group(2)``. ``"zero-out"`` follows only
         under an assumption. Emptying a record is a case of replacing it if the empty record is a valid record.
         Emptying is equivalent to removing if the number of records is not used, or is public.
 
@@ -565,10 +565,11 @@ def plain(value: Any) -> Any:
 def compose(first: PrivacyProfile, second: PrivacyProfile, *others: PrivacyProfile) -> PrivacyProfile:
     """Guarantee of releasing all of several mechanisms, each with its own randomness, on the same data.
 
-    The result is exact for Gaussian noise with Gaussian noise, for samples with samples, and for a few statements of
+    The result is exact for Gaussian noise with Gaussian noise, for bagging with bagging, and for a few statements of
     (epsilon, delta)-DP. Otherwise it is the smallest of several bounds: the sum of the privacy losses of the single
     releases, the same sum after the releases of each kind are combined, and the sum of the Renyi curves. The two sums
-    of losses are computed on a grid and rounded to the safe side. The bounds are computed at the first query.
+    of losses are computed on a grid and rounded to the safe side. The bounds are computed when the result is first
+    asked for a value.
 
     Parameters
     ----------
@@ -578,7 +579,7 @@ def compose(first: PrivacyProfile, second: PrivacyProfile, *others: PrivacyProfi
     Returns
     -------
     PrivacyProfile
-        Profile with the weakest status of its parts.
+        Profile whose status is the weakest among the statuses of its parts.
 
     Raises
     ------
@@ -590,8 +591,8 @@ def compose(first: PrivacyProfile, second: PrivacyProfile, *others: PrivacyProfi
     Source
     ------
     Sommer, Meiser and Mohammadi (2019); Doroshenko, Ghazi, Kamath, Kumar and Manurangsi (2022) for the rounding;
-    Zhu, Dong and Wang (2022) for the losses of a mechanism known by its deltas; Vadhan and Zhang (2023) for adaptive
-    mechanisms that take turns; Mironov (2017).
+    Zhu, Dong and Wang (2022) for the losses of a mechanism of which only the deltas are known; Vadhan and Zhang (2023)
+    for adaptive mechanisms that take turns; Mironov (2017).
 
     Examples
     --------

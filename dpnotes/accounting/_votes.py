@@ -101,7 +101,7 @@ def soft_vote(
 
 
 def soft_vote_beta(epsilon: float, delta: float, *, answers: int, analysis: str = "tight") -> float:
-    """Inverse temperature at which ``answers`` answers of the soft majority vote are (epsilon, delta)-DP together.
+    """Inverse temperature at which all answers of the soft majority vote together are (epsilon, delta)-DP.
 
     The result is the larger of two valid choices: ``epsilon / (2 answers)``, and the largest beta for which
     ``(answers * beta^2 / 2)``-zCDP implies (epsilon, delta)-DP. It errs on the private side:
@@ -188,8 +188,8 @@ def noisy_vote(
     adjacency : {"add-remove", "zero-out", "replace-one"}
         The guarantee is the same under all three, because one record changes one vote of each partition.
     analysis : {"tight", "published"}
-        ``"published"``: moments 2 lambda^2 l (l + 1) at integers l up to 100, for any number of classes; valid but
-        loose.
+        ``"published"``: moments 2 lambda^2 l (l + 1) at integer orders l up to 100, for any number of classes; valid
+        but loose.
 
     Returns
     -------
@@ -298,16 +298,17 @@ def gnmax(
     One record changes one teacher, which can move its vote, so the counts change by sqrt 2 in L2 norm under any
     adjacency. The guarantee is exact for the release of all noisy counts, and valid for adaptively chosen queries. With
     ``counts`` the result is a data-dependent bound, which is far smaller where teachers agree. This bound is
-    *per-instance*, for queries that do not depend on the answers, and must not be published. It holds in both
-    directions: for the answers of this data set against the answers of a neighbouring data set, and for the reverse.
-    The bound for the reverse is larger, and Theorem 6 of Papernot et al. (2018) does not cover it.
+    *per-instance*, holds only for queries that do not depend on the answers, and must not be published. It holds in
+    both directions: for the answers of this data set against the answers of a neighbouring data set, and for the
+    reverse. The bound for the reverse is larger, and Theorem 6 of Papernot et al. (2018) does not cover it.
 
     Parameters
     ----------
     sigma : float, > 0
         Standard deviation of the noise on each count, in votes.
     answers : int, >= 1
-        Total number of queries that are answered; with ``counts``, the number of times that the batch is answered.
+        Total number of queries that are answered; with ``counts``, the number of times that each query in ``counts``
+        is answered.
     counts : None or array_like, [queries, n_classes], >= 0
         Votes for each class, before noise.
     adjacency : {"add-remove", "zero-out", "replace-one"}
@@ -363,10 +364,9 @@ def confident_gnmax(
     """Guarantee of answering, by :func:`gnmax`, only if the largest count plus Gaussian noise reaches a threshold.
 
     One record changes the largest count by at most 1, and every query compares this count with the threshold. Without
-    ``counts`` the guarantee holds in the worst case, if the aggregator stops for good once it has answered ``answers``
-    queries or received ``queries`` queries, whichever comes first. Which queries are answered, and how many, depends on
-    the data and on the noise. The composition is therefore fully adaptive; it is valid because no run spends more than
-    this bound.
+    ``counts`` the guarantee holds in the worst case, if the aggregator stops for good after ``queries`` queries, or
+    earlier, once it has answered ``answers`` of them. Which queries are answered, and how many, depends on the data and
+    on the noise. The composition is therefore fully adaptive; it is valid because no run spends more than this bound.
 
     Parameters
     ----------
@@ -379,9 +379,9 @@ def confident_gnmax(
     answers : int, in [0, queries]
         Largest number of queries that the aggregator answers.
     counts : None or array_like, [answers, n_classes], >= 0
-        Votes on the answered queries, before noise. The result is then the data-dependent bound for these answers; the
-        comparisons with the threshold are charged for the worst case. Another run can answer other queries; the bound
-        does not count their cost, as ``assumption`` says.
+        Votes on the answered queries, before noise. If they are given, the result is the data-dependent bound for these
+        answers; the comparisons with the threshold are charged for the worst case. Another run can answer other
+        queries; the bound does not count their cost, as ``assumption`` says.
     adjacency : {"add-remove", "zero-out", "replace-one"}
         The guarantee is the same under all three, because one record changes one vote.
     analysis : {"tight", "published"}

@@ -70,13 +70,14 @@ def audit(
     train : callable or estimator
         Either a function or an estimator. A function ``train(X, y, seed)`` returns everything that is released, for
         example a fitted model, weights or a number. From the result the audit derives these scores, if the result
-        offers them: the log-odds or margin of the canary's label, the weights along the canary, and the direction in
-        which pilot runs with and without the canary differ. To define your own scores, return a function of records,
-        ``lambda X: values``; its values are the scores. All random choices must follow from the seed or come from the
-        operating system. If workers would copy a generator that the function retains between calls, the audit raises an
-        error. An estimator must be unfitted, and may come from any library with scikit-learn's conventions. Each of its
-        ``random_state`` parameters receives the seed, and so does a ``noise_seed`` that is not None. If ``noise_seed``
-        is None, the noise comes from the operating system, and no two audits are alike.
+        offers them: the log-odds or margin of the canary's label, the weights along the canary, and the projection of
+        the result on the direction in which pilot runs with and without the canary differ. To define your own scores,
+        return a function of records, ``lambda X: values``; its values are the scores. All random choices must follow
+        from the seed or come from the operating system. If workers would copy a generator that the function retains
+        between calls, the audit raises an error. An estimator must be unfitted, and may come from any library with
+        scikit-learn's conventions. Each of its ``random_state`` parameters receives the seed, and so does a
+        ``noise_seed`` that is not None. If ``noise_seed`` is None, the noise comes from the operating system, and no
+        two audits are alike.
     X : array_like of numbers, shape [n, ...]
         Features of the records.
     y : array_like, shape [n]
@@ -90,7 +91,8 @@ def audit(
     seconds : float, > 0
         Budget in seconds.
     runs : int, optional
-        Budget in training runs, instead of seconds. Everything that follows from a seed is then the same each time.
+        Budget in training runs, instead of seconds. With such a budget, everything that follows from a seed is the same
+        in every repetition.
     confidence : float, in (0, 1)
         Smallest probability with which the bounds hold and a true claim is not refuted.
     domain : float, tuple or list, optional

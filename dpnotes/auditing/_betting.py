@@ -38,9 +38,9 @@ class _Bet(NamedTuple):
 class Betting:
     """Test a claim sequentially, after each pair of one run with the record and one run without it.
 
-    Guarantees: if the claim is true, the probability that the wealth ever reaches ``1 / (1 - confidence)`` is at most
-    ``1 - confidence``. Therefore you may inspect the wealth after each pair, stop at any time, and continue later. The
-    argument: for any event A and any epsilon, a true claim has
+    Guarantees: if the claim is true, the probability that the wealth of the bets, which starts at 1, ever reaches
+    ``1 / (1 - confidence)`` is at most ``1 - confidence``. Therefore you may inspect the wealth after each pair, stop
+    at any time, and continue later. The argument: for any event A and any epsilon, a true claim has
     ``P[member in A] <= e^epsilon P[nonmember in A] + delta(epsilon)``,
     and the same with the two kinds exchanged. Hence the payoff
     ``1[member in A] - e^epsilon 1[nonmember in A] - delta`` has a mean of at most 0, whatever came before, if A,

@@ -164,8 +164,9 @@ def one_run(
 ) -> AuditReport:
     """Test whether one run with many canaries refutes a claim, and bound the privacy loss from below.
 
-    Use it when you can afford only one training run. On ten sound training procedures it found at most 0.8 % of the
-    claim, whereas :func:`audit_scores` found up to 99 % in the same time.
+    Use it when you can afford only one training run. On ten sound training procedures its lower bound on delta was at
+    most 0.8 % of the claimed delta, whereas the bound of :func:`audit_scores` reached up to 99 % of it in the same
+    time.
 
     Guarantees: if each canary was included with probability 1/2, independently of everything else, then with
     probability at least ``confidence`` every bound of the report holds and a true claim is not refuted. The test
@@ -176,9 +177,9 @@ def one_run(
 
     The function raises an error if the number of included canaries is very unlikely, but it cannot check that fair and
     independent coins included them. For example, including a random half of the canaries violates the assumption. The
-    bounds use only the number of correct guesses. This wastes information, least when there are thousands of canaries.
-    The bounds have no power where delta is about 1 / canaries, as for bagging, but :func:`audit_scores` has power
-    there.
+    bounds use only the number of correct guesses. This wastes information; the waste is least when there are thousands
+    of canaries. The bounds have no power where delta is about 1 / canaries, as for bagging, but :func:`audit_scores`
+    has power there.
 
     Parameters
     ----------
@@ -265,7 +266,8 @@ def lira(
     """Compute the log-likelihood ratio of each example's score between shadow models with and without the example.
 
     Use it when you can afford only a few training runs; :func:`one_run` accepts these ratios as scores. On ten sound
-    training procedures, ratios of many canaries in few runs found at most 0.8 % of the claim.
+    training procedures, the lower bound on delta from ratios of many canaries in few runs was at most 0.8 % of the
+    claimed delta.
 
     The ratio treats an example's scores as normally distributed, both with and without the example. The scores should
     therefore be nearly normal: use a logit of the probability of the true class, not the probability. The randomness of
@@ -278,8 +280,9 @@ def lira(
     Parameters
     ----------
     scores_in : array_like of float, shape [models, examples], or None
-        Scores under shadow models; NaN where a model did not have the example. If None, the ratio uses only how
-        unlikely the observed score is without the example, in standard deviations (the "offline" attack).
+        Scores under shadow models; NaN where a model did not have the example. If None, the result is instead the
+        number of standard deviations by which the observed score exceeds the mean score without the example (the
+        "offline" attack).
     scores_out : array_like of float, shape [models, examples]
         Scores under shadow models that did not have the example; NaN where a model had it. The models may differ from
         the models of ``scores_in``.
@@ -287,13 +290,13 @@ def lira(
         Scores of the examples under the observed models.
     variance : {"per-example", "fixed"}
         Whether the two variances, with and without the example, are estimated for each example ("per-example") or for
-        all examples together ("fixed"). From few shadow models (fewer than 64, according to Carlini et al.), the shared
-        variances are estimated better.
+        all examples together ("fixed"). From few shadow models (fewer than 64, according to Carlini et al.), the
+        variances of "fixed" are estimated better.
 
     Returns
     -------
     ndarray, the shape of ``observed``
-        Ratios; a higher value is more like a member.
+        Ratios; a higher value means that the example looks more like a member.
 
     Raises
     ------

@@ -151,7 +151,7 @@ class AuditReport:
         return float(found) if found.ndim == 0 else found
 
     def plot(self, axes: Axes | None = None) -> Figure:
-        """Plot the observed error rates (for independent runs with a confidence band), the claim's limit and the bound.
+        """Plot the observed error rates (with a confidence band for independent runs), the claim's limit and the bound.
 
         Parameters
         ----------

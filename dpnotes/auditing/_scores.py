@@ -256,12 +256,12 @@ def audit_scores(
     holds and a true claim is not refuted, for any number of runs and any scores. The argument:
 
     1. The runs of each kind are divided at random into two splits. Events ("the score is at least t", or "below t") are
-       chosen only on the first split: for the claim (for mu if there is no claim), for epsilon at delta = 1e-5, and for
-       the advantage. Given the first split the events are fixed, and the runs of the second split are still
-       independent.
+       chosen only on the first split: one for the claim (or for mu, if there is no claim), one for epsilon at
+       delta = 1e-5, and one for the advantage. Given the first split the events are fixed, and the runs of the
+       second split are still independent.
     2. On the second split, an event's counts with and without the record are two independent binomial numbers. Their
-       rates lie in a joint region at a stated confidence: Clopper and Pearson's one-sided p-values, combined by
-       Fisher's method.
+       rates lie in a joint region at a stated confidence; the region follows from Clopper and Pearson's one-sided
+       p-values, combined by Fisher's method.
     3. The events divide the allowed failure probability: the first receives 0.7 of it and the others share the rest; a
        single event receives all of it. By the union bound all regions hold jointly.
     4. A claim is refuted, or a bound is given, only if this follows for *every* pair of rates in a region. This is
@@ -288,7 +288,7 @@ def audit_scores(
     names : sequence of str, optional
         Names of the scores.
     random_state : int, >= 0
-        Seed of the division. Trying several seeds and reporting the best result is not sound.
+        Seed of the random division of the runs. Trying several seeds and reporting the best result is not sound.
 
     Returns
     -------
@@ -363,7 +363,7 @@ def runs_needed(claim: PrivacyProfile, *, confidence: float = 0.95, holdout: flo
     Returns
     -------
     float
-        A whole number; infinite if the claim allows a test without errors.
+        Number of runs of each kind, a whole number; infinite if the claim allows a test without errors.
 
     Examples
     --------

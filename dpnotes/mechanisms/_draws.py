@@ -65,7 +65,7 @@ def draw_subsets(
 
 @dataclass(frozen=True, eq=False)
 class Partitions:
-    """k partitions of n records into the same number of shards.
+    """k partitions of n records, each into the same number of shards.
 
     Parameters
     ----------
@@ -102,8 +102,8 @@ def draw_partitions(n: int, *, n_chunks: int, n_partitions: int, scheme: str = "
     """Draw random partitions of ``n`` records into shards.
 
     ``"independent"``: each record draws its shards independently of the other records, so adding or removing one record
-    changes one shard of each partition. The first n rows of a draw for more records equal the rows of a draw for n, and
-    ``joining`` is the row after them. ``"balanced"``: each partition is drawn uniformly from the partitions whose
+    changes one shard of each partition. A draw for more records begins with the same n rows, and its next row equals
+    the ``joining`` of the draw for n. ``"balanced"``: each partition is drawn uniformly from the partitions whose
     shards differ by at most one record in size, and ``joining`` is the first of the smaller shards. Replacing a record
     changes one shard of each balanced partition. Adding a record can change two shards, because it can displace another
     record. Therefore balanced partitions suit only the replace-one adjacency.

@@ -217,7 +217,7 @@ def softmax_draws(scores: Floats, beta: float, random_bytes: Bytes = os.urandom)
 
 
 def normal_floats(size: int, random_bytes: Bytes = ssl.RAND_bytes) -> Floats:
-    """Draw independent standard normal numbers in float64, fast enough for sums that are too many to round exactly.
+    """Draw independent standard normal numbers in float64, for sums so numerous that exact rounding would be too slow.
 
     Each number is the floating-point quantile of a random integer of 64 bits, which also determines its sign. No
     number exceeds 9.2 in absolute value. A guarantee that rests on these numbers is a guarantee for ideal reals. The

@@ -38,8 +38,8 @@ def add_gaussian(
     Returns
     -------
     ndarray of float64, of the values' shape
-        Noisy values. Without a seed they are multiples of a power of two near 2^-24 of the noise's scale, and each is
-        the multiple nearest to the real sum.
+        Noisy values. Without a seed they are multiples of a power of two near 2^-24 times the noise's scale, and each
+        is the multiple nearest to the exact sum of value and noise.
 
     Raises
     ------
@@ -84,8 +84,8 @@ def add_norm_noise(
     Returns
     -------
     ndarray of float64, of the values' shape
-        Noisy values. Without a seed they are multiples of a power of two near 2^-24 of the noise's scale, and each is
-        the multiple nearest to the real sum.
+        Noisy values. Without a seed they are multiples of a power of two near 2^-24 times the noise's scale, and each
+        is the multiple nearest to the exact sum of value and noise.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def generator_of(seed: Seed) -> np.random.Generator:
 
 
 def stream(seed: int, index: int) -> np.random.Generator:
-    """Return generator number ``index`` of a seed, which is independent of the generators with other numbers.
+    """Return the generator of a seed and an ``index``; generators of one seed with different indices are independent.
 
     Examples
     --------
