@@ -75,7 +75,10 @@ def level(function: Function) -> None:
     expect(not math.isclose(found, 0.7), "the normaliser changes with the vote, too")
     expect(not math.isclose(found, 1.4), "2 beta is the limit for many models; four models stay below it")
     worst = 0.7 + math.log((math.exp(2.8) + 1) / (math.exp(2.1) + math.exp(0.7)))
-    expect(math.isclose(found, worst), "return the largest log-ratio over all votes, both classes and both directions")
+    expect(
+        math.isclose(found, worst),
+        "return the largest log-ratio over all divisions of the votes, both classes and both directions",
+    )
     expect(math.isclose(function(5000, 0.7), 1.4), "with many models exp(beta n) overflows; np.logaddexp does not")
 
 

@@ -244,7 +244,7 @@ WRONG = {
         (lambda n, beta: beta, "normaliser"),  # the paper's Theorem 7
         (lambda n, beta: 2 * beta, "a single model"),
         (lambda n, beta: beta if n == 1 else 2 * beta, "limit"),
-        (lambda n, beta: vote_level(n, beta, best=min), "over all votes"),
+        (lambda n, beta: vote_level(n, beta, best=min), "over all divisions of the votes"),
         (lambda n, beta: vote_level(n, beta, weigh=lambda a, b: np.log(np.exp(a) + np.exp(b))), "overflows"),
     ],
     "private-prediction-7": [

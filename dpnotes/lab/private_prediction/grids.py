@@ -44,7 +44,7 @@ def repeats_in_words() -> str:
     """How often each method is released for a point."""
     few = ", ".join(f"{count} for {NAMES[method]}" for method, count in REPEATS.items())
     own = PARTITIONED["subsample_aggregate"]["repeats"]
-    return f"100 releases ({few}, and {own} for votes whose models serve only one point)"
+    return f"100 releases ({few}, and {own} for votes where each point needs its own models)"
 
 
 def point(method: str, *, epsilon: float, delta: float, answers: int = 100, **changed: Any) -> dict[str, Any]:
