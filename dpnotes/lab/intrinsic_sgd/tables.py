@@ -479,9 +479,9 @@ AUDITS = Table(
 )
 ATTACKS = Table(
     "Membership tests on fresh runs with varied initial weights: the epsilon at delta = 1/n that they prove with 95% "
-    "confidence, and the rates of true and false positives (TPR, FPR). The columns between them give the claims that "
-    "follow from the bound on the sensitivity and from the observed sensitivity. The value inf means that no epsilon "
-    "is enough.",
+    "confidence, and the rates of true and false positives (TPR, FPR). The columns 'bound says' and 'observed says' "
+    "give the claimed epsilons, which follow from the bound on the sensitivity and from the observed sensitivity. The "
+    "value inf means that no epsilon is enough.",
     (RECORD, TASK, *BESIDE_EPSILON, *columns("{:.4f}", tpr="TPR", fpr="FPR")),
 )
 HYPERPARAMETERS = Table(
