@@ -132,7 +132,7 @@ class RowTransformer(TransformerMixin, BaseEstimator):
 
 @dataclass(eq=False, repr=False)
 class ClipNorm(OneToOneFeatureMixin, RowTransformer):
-    """Shorten each row that is longer than a public bound to that bound, without changing the other rows.
+    """Shorten each row whose norm exceeds a public bound, down to that bound, without changing the other rows.
 
     The Euclidean norm of a result, computed without rounding, is at most ``norm``; the direction of a longer row does
     not change. Each row is measured at its own scale, so no finite row overflows or vanishes. To leave room for

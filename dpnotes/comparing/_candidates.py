@@ -46,7 +46,8 @@ class Task:
         Seed of the noise; None for noise from the operating system.
     scale : float, >= 1
         Number of all records divided by ``n``, if settings are tried on a part of the records. The epsilon of the task
-        is then chosen so that the noise is as large relative to ``n`` as it would be relative to all records.
+        is then chosen so that the ratio of the noise to the number of records is the same as it would be with all
+        records.
     """
 
     n: int

@@ -87,10 +87,10 @@ def compare(
     ``data="public"`` the table is used without any protection.
 
     All guarantees are for one record made empty, and the rows are prepared by public bounds in the same way for all
-    methods. The accounting is the same for all methods of this package. For a method of another library, the guarantee
-    that this library claims is used. Each method has at most eight settings, and successive halving on common splits
-    selects one of them. The reported accuracies come from other splits with other noise. These splits are the same for
-    all methods, so differences between methods are paired.
+    methods. The accounting is the same for all methods of this package. For a method of another library, the comparison
+    uses the guarantee that the other library claims. Each method has at most eight settings, and successive halving on
+    common splits selects one of them. The reported accuracies come from other splits with other noise. These splits are
+    the same for all methods, so differences between methods are paired.
 
     Parameters
     ----------
@@ -342,8 +342,8 @@ class Run:
         if rows is not None:
             remarks = [
                 *remarks,
-                f"time was short, so a fit has {rows} records, with noise as large relative to them as it would be "
-                "relative to all records",
+                f"time was short, so a fit has {rows} records; the ratio of the noise to the number of records is the "
+                "same as it would be with all records",
             ]
         scores = [
             {"method": name, "epsilon": factor * self.source.task.epsilon, "repeat": repeat, "accuracy": kept[0]}

@@ -20,7 +20,7 @@ class Recommendation(Comparison):
 
     @property
     def helping(self) -> list[str]:
-        """Private methods that are shown to be better than the majority class, by falling accuracy.
+        """Private methods that are shown to be better than the majority class, in order of falling accuracy.
 
         By Bonferroni's inequality, the probability that any of these methods is listed wrongly is at most 5 %. Without
         this correction, the best of many methods that do not help would seem to help.

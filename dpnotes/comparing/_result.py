@@ -138,7 +138,7 @@ class Comparison:
 
     @property
     def private(self) -> list[str]:
-        """Methods with a guarantee, by falling accuracy, without the majority class.
+        """Methods with a guarantee, except the majority class, in order of falling accuracy.
 
         Methods with a conjectured or refuted guarantee are left out.
         """
@@ -185,7 +185,7 @@ class Comparison:
         declared : mapping of str to str, optional
             See :func:`dpnotes.accounting.statement`.
         **given
-            ``delta`` (default: the delta of the comparison), ``epsilon``, ``n_public``, ``audit``: see
+            The arguments ``delta`` (default: the delta of the comparison), ``epsilon``, ``n_public`` and ``audit`` of
             :func:`dpnotes.accounting.statement`.
 
         Returns
@@ -282,7 +282,7 @@ class Comparison:
         return lines + table.to_html(index=False, float_format="{:.3f}".format, na_rep="", escape=True)
 
     def lines(self) -> list[str]:
-        """List the sentences above the table: data of the choice, task, best method and whether it wins, remarks."""
+        """List the sentences shown above the table: data of the choice, task, best method, whether it wins, remarks."""
         task, chosen = self.task, self.chosen
         asked = "any number of answers" if task.answers is None else f"{task.answers} answers"
         setting = str(self.about.loc[chosen, "setting"])

@@ -83,8 +83,8 @@ def private_choice(
     codes : ndarray of int, shape [n]
         Class codes; ``len(task.classes)`` for an empty record, which retains its place.
     task : Task
-        The task of the methods, with all n records. In a block, epsilon is chosen so that the noise is as large
-        relative to the block as it would be relative to all records.
+        The task of the methods, with all n records. In a block, epsilon is chosen so that the ratio of the noise to the
+        number of records is the same as it would be with all records.
     epsilon : float, > 0
         Epsilon of the choice.
     n_blocks : int, >= 1
@@ -184,8 +184,9 @@ def tuned(
         are not tuned.
     grid : mapping of str to sequence, or sequence of mapping
         Values to try for each parameter, as in ``GridSearchCV``. Each setting is tried on blocks of at least 60
-        records, at an epsilon that makes the noise as large relative to a block as it would be relative to all records.
-        A setting must mean the same on a block as on all records: this is true of l2, but not of a number of models.
+        records, at an epsilon for which the ratio of the noise to the number of records is the same as it would be with
+        all records. A setting must mean the same on a block as on all records: this is true of l2, but not of a number
+        of models.
     X, y : array_like
         The private records. Their number is public.
     epsilon : float, > 0

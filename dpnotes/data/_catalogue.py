@@ -18,10 +18,10 @@ NAMES = tuple(SOURCES)
 def data_folder() -> Path:
     """Folder of the data sets: ``DPNOTES_DATA`` if it is set, else ``data`` in the user's cache folder of dpnotes.
 
-    The folder need not exist, because :func:`fetch` creates it. It holds ``mnist.npz``, ``fashion_mnist.npz``,
-    ``cifar10.npz`` (arrays ``x_train``, ``y_train``, ``x_test``, ``y_test``, uint8 as published),
-    ``cifar100_subset.npz`` (``x``, ``y``), ``adult/adult.data``, ``adult/adult.test``, ``covertype/covtype.data.gz``
-    and ``diabetes130/dataset_diabetes.zip`` (the published files).
+    The folder need not exist, because :func:`fetch` creates it. It holds ``mnist.npz``, ``fashion_mnist.npz`` and
+    ``cifar10.npz`` (each with the arrays ``x_train``, ``y_train``, ``x_test``, ``y_test``, uint8 as published),
+    ``cifar100_subset.npz`` (with the arrays ``x``, ``y``), and the published files ``adult/adult.data``,
+    ``adult/adult.test``, ``covertype/covtype.data.gz`` and ``diabetes130/dataset_diabetes.zip``.
     """
     if folder := os.environ.get("DPNOTES_DATA"):
         return Path(folder).expanduser()
@@ -89,16 +89,16 @@ def load(name: str, *, split: str = "original") -> Dataset:
                                            size. It has the first stay of each patient who left alive and not for a
                                            hospice. Of these 69,973 stays, 24,175 are drawn in the order of
                                            ``default_rng(0).permutation`` and divided into thirds: 8,058 training, 8,058
-                                           public, 8,059 test. Code 1: readmitted at any time. Age, and 8 counts as
-                                           log(1 + count), are min-max over all rows. Race, gender, kinds of admission
-                                           and discharge, two laboratory results, insulin, change of medication, any
-                                           medication and the chapter of the first diagnosis are one-hot, where ``?``
-                                           (missing) is a level; d = 99.
+                                           public, 8,059 test. Code 1 means readmitted at any time. Age, and 8 counts
+                                           as log(1 + count), are scaled min-max over all rows. Race, gender, kinds of
+                                           admission and discharge, two laboratory results, insulin, change of
+                                           medication, any medication and the chapter of the first diagnosis are
+                                           one-hot, where ``?`` (missing) is a level; d = 99.
     ===============  ====================  =============================================================================
 
     CIFAR-10 exists in two forms that can be loaded: the original, and a copy in which 93 images are JPEG
     approximations. The attribute ``digest`` distinguishes the forms (``cifar10:original:93-inexact:...``). It also
-    marks a subset of CIFAR-100 that differs from the known subset as ``unverified``. The attribute ``note`` says the
+    marks as ``unverified`` a subset of CIFAR-100 that differs from the known subset. The attribute ``note`` says the
     same in words.
 
     Parameters

@@ -96,7 +96,7 @@ class OwnDataset(Dataset):
 
     @property
     def encoding(self) -> tuple[PublicColumn, ...]:
-        """Columns without their private counts of unread values, so that a release can contain them.
+        """Columns in a form that a release can contain, without their private counts of unread values.
 
         Raises
         ------
@@ -136,11 +136,11 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
         job = ["baker", "nurse"]      # categories; any other value belongs to none of them
         "*" = [0, 1]                  # every other column of numbers
 
-    Each cell is read separately. It belongs to the category with the same text, or else to the only category with the
-    same value: "1.0" counts as "1" or "01", but belongs to no category if both of them are categories. Facts that the
-    file does not declare are inferred from the records, as if they were public, and no guarantee covers that step. The
-    attribute ``columns`` of the result shows which facts were inferred. Every fifth record, drawn by
-    ``default_rng(0)``, is a test record.
+    Each cell is read separately. It belongs to the category with the same text. If there is none, it belongs to the
+    category with the same value, but only if exactly one category has this value: "1.0" counts as "1" or as "01",
+    whichever of them is a category, but if both are, it belongs to no category. Facts that the file does not declare
+    are inferred from the records, as if they were public, and no guarantee covers that step. The attribute ``columns``
+    of the result shows which facts were inferred. Every fifth record, drawn by ``default_rng(0)``, is a test record.
 
     A value that is missing, or not as declared, does not raise an error: it counts as the middle of the bounds, or as
     none of the categories. The attribute ``columns`` has the number of these values. A record whose label is missing or
@@ -155,9 +155,9 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
         Column, or array, of the classes; by default the last column, or ``y``.
     private : bool
         If True, faulty records do not decide whether the table can be used, unless all records are faulty. Public facts
-        must then be declared, and an empty record keeps its place, with the number of classes as its code. The errors
-        that all records are faulty, or that a line is damaged, are raised without noise. No guarantee covers these
-        errors: they are checks for the person who holds the table, before any release.
+        must then be declared, and an empty record keeps its place, with the number of classes as its code. If all
+        records are faulty, or a line is damaged, an error is raised without noise. No guarantee covers these errors:
+        they are checks for the person who holds the table, before any release.
 
     Returns
     -------

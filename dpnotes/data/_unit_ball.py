@@ -11,7 +11,7 @@ from dpnotes.data._dataset import FEATURES
 
 
 def to_unit_ball(X: NDArray[np.floating], *, bound: float | None = None) -> FEATURES:
-    """Divide by ``bound``, then shorten every row that is still longer than 1 to length 1.
+    """Divide by ``bound``, then shorten to length 1 every row that is still longer.
 
     The function treats each row separately, and ``bound`` is the caller's constant, so no row depends on another row.
     Privacy proofs that need ``||x|| <= 1`` therefore hold for the result. (Some published code divides by the largest

@@ -18,8 +18,8 @@ MARK = ".dpnotes-book.json"  # in the root of a folder that `dpnotes book` made:
 def book_folder() -> Path:
     """Find the folder of the book's settings and pages.
 
-    The folder is the checkout that contains the package. Without a checkout, it is the first of the working directory
-    and its parents that ``dpnotes book`` has made.
+    The folder is the checkout that contains the package. Without a checkout, it is the nearest folder that
+    ``dpnotes book`` has made, from the working directory upwards.
 
     Raises
     ------

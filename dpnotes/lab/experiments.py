@@ -57,7 +57,7 @@ def rows(name: str, grid: Grid | None = None, *, compute: Compute = "stored", **
         ``"stored"`` reads only published rows, ``"missing"`` also runs the missing rows, and ``"all"`` runs every row
         again. See :func:`dpnotes.lab.store.collect`.
     kwargs
-        ``options``, ``n_jobs`` and ``progress`` of :func:`dpnotes.lab.store.collect`.
+        The arguments ``options``, ``n_jobs`` and ``progress`` of :func:`dpnotes.lab.store.collect`.
 
     Returns
     -------
@@ -88,7 +88,11 @@ def _say_once(text: str) -> None:
 
 
 def verified(chapter: str) -> str:
-    """Report how many published rows of a chapter were computed again, the date of the last, and whether they agree."""
+    """Report how many published rows of a chapter were computed again, and with which result.
+
+    The text also gives the date of the latest of these computations and, if there are any, the number of rows that are
+    out of date.
+    """
     here = [e for e in EXPERIMENTS.values() if e.chapter == chapter and published_store(e.name).is_file()]
     stored = [(e, read_store(published_store(e.name))) for e in here]
     old = sum(int((rows["version"] < experiment_version(e.function)).sum()) for e, rows in stored)
@@ -98,7 +102,11 @@ def verified(chapter: str) -> str:
 
 
 def computed_again(*stored: pd.DataFrame) -> str:
-    """Report how many rows were computed again since they were stored, the date of the last, and the result."""
+    """Report how many rows were computed again after they were stored, and with which result.
+
+    The text also gives the date of the latest of these computations. The result is whether all rows agree with the
+    stored rows, or how many differ.
+    """
     dates = pd.concat([rows[["row", "date"]] for rows in stored]).drop_duplicates("row")
     kept = pd.read_csv(published_store(VERIFICATIONS), dtype={"differing": str})
     kept = kept.merge(dates, on="row", suffixes=("", "_stored")).query("date >= date_stored")

@@ -393,7 +393,8 @@ def margins(rows: pd.DataFrame, *, label: str, xlabel: str) -> Figure:
     Parameters
     ----------
     rows : DataFrame
-        Columns ``label``, ratio (measured) and bar (required), both > 0.
+        Rows with the column that ``label`` names, and two columns of positive numbers: ratio (the measured value) and
+        bar (the required value).
     label : str
         Column whose values name the lines of the figure, in their order.
     xlabel : str

@@ -86,7 +86,8 @@ class Cell:
     outcome : Outcome
         The outcome of the comparison.
     why : str
-        If explained, the cause and the store of the runs with this cause; if unexplained, the attempts to explain it.
+        For an explained difference, the cause and the store of the runs with this cause; for an unexplained difference,
+        the attempts to explain it.
     printed, ours : float
         The two values; NaN for a sentence, or for a cell that was not run.
     """
@@ -117,9 +118,10 @@ def number(
     table, cell : str
         See :class:`Cell`.
     ours : Mean or None
-        Our mean; None if it has not been run.
+        Our mean; None if the cell was not run.
     printed : Mean
-        The printed mean, with the standard deviation of single runs: the paper's or, if the paper prints none, ours.
+        The printed mean, with the standard deviation of single runs that the paper prints or, if it prints none, with
+        the standard deviation of our runs.
     unit : float
         Unit of the last printed digit.
     causes : iterable of Cause
@@ -188,7 +190,7 @@ def cells(
         See :func:`number`.
 
     ``causes_<chapter>.csv`` has the columns ``cells`` (a query for the lines that the cause might explain), ``name``,
-    ``store`` and ``where``, a query that applies in addition to the ``where`` of the cell.
+    ``store`` and ``where`` (a query that is applied together with the query ``where`` of the cell).
 
     Parameters
     ----------
@@ -260,8 +262,8 @@ def scorecard(papers: Mapping[str, Iterable[Cell]]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns paper, table, cells, run, agrees, explained, unexplained, undecided, gap; the last line counts all
-        cells.
+        One line for each table or figure, and a last line for all cells. The columns are paper, table, and the numbers
+        of cells: cells (all), run, agrees, explained, unexplained, undecided and gap.
     """
     frame = listed(papers)
     flags = pd.DataFrame(

@@ -1,6 +1,6 @@
 """Tables of a page, made from tidy rows.
 
-Rows hold plain columns. Only this module turns them into text, and no code reads this text.
+Rows hold plain columns. Only this module turns rows into text, and no code reads this text.
 
 A chapter declares a table as a :class:`Table`: the columns, their order, headings and formats. :func:`show` is for a
 table that a page shows once.
@@ -44,7 +44,7 @@ class Column:
         Function ``text(row) -> str`` that makes the text from the whole row; give it instead of ``format`` if the text
         needs several columns.
     scale : float
-        Factor of the shown value (100 for percentage points).
+        Factor by which a value is multiplied before it is shown (100 for percentage points).
     gap : str
         Text of an empty cell.
     """
@@ -164,9 +164,10 @@ def compare(
     Parameters
     ----------
     published : DataFrame
-        Columns ``on`` and ``metric``; one row for each setting.
+        Published values: one row for each setting, with the columns that ``on`` and ``metric`` name.
     reproduced : DataFrame
-        Columns ``on``, ``seed`` and ``metric``; one row for each run. A run whose metric is empty does not count.
+        Reproduced values: one row for each run, with the column ``seed`` and the columns that ``on`` and ``metric``
+        name. A run whose metric is empty does not count.
     on : sequence of str
         Columns that name a setting.
     metric : str
@@ -175,8 +176,9 @@ def compare(
     Returns
     -------
     DataFrame
-        Columns ``on``, published, reproduced (mean over seeds), std (standard deviation over seeds), low, high, seeds
-        (their number), difference (reproduced minus published). The values of a side that lacks the setting are empty.
+        The columns that ``on`` names, then published, reproduced (mean over seeds), std (standard deviation over
+        seeds), low, high, seeds (their number), difference (reproduced minus published). The values of a side that
+        lacks the setting are empty.
     """
     if metric not in reproduced:  # nothing has been run
         reproduced = reproduced.assign(**{metric: np.nan})

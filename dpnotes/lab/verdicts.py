@@ -5,8 +5,8 @@ A *question* is a function of a significance level that returns :data:`HOLDS`, :
 it is zero within a margin (:func:`level`). The functions :func:`every`, :func:`most` and :func:`some` combine questions
 into sentences about many points. Each test is a one-sided t test with the Welch-Satterthwaite degrees of freedom, and
 :data:`LEVEL` is the level of a whole sentence. Where one error in several tests would be enough for a wrong verdict,
-each of these tests gets a fraction of the level (Bonferroni's partial conjunction, Benjamini and Heller 2008). The same
-test at the same level therefore confirms or refutes a sentence.
+each of these tests gets a fraction of the level (Bonferroni's partial conjunction, Benjamini and Heller 2008).
+Therefore the same test, at the same level, serves to confirm a sentence and to refute it.
 
 The level and the margins were fixed on 2026-11-22, before any verdict of the book was derived from them. Until then,
 some places used intervals of two standard errors (normal distribution), and others compared means without errors.
@@ -244,7 +244,8 @@ def agrees(ours: Mean, printed: Mean, *, unit: float) -> Verdict:
     ours : Mean
         Our mean.
     printed : Mean
-        The printed mean, with the standard deviation of single runs: the paper's or, if the paper prints none, ours.
+        The printed mean, with the standard deviation of single runs that the paper prints or, if it prints none, with
+        the standard deviation of our runs.
     unit : float
         Unit of the last printed digit.
     """
@@ -302,8 +303,8 @@ def crossing(x: Sequence[float], leads: Sequence[Mean]) -> tuple[float, float]:
     Returns
     -------
     tuple of float
-        The last point at which the lead is shown before it is lost (``-inf`` if no such lead is shown), and the first
-        point at which it is lost (``inf`` if it is never lost).
+        The last point, before the loss, at which the lead is shown (``-inf`` if there is no such point), and the first
+        point at which the lead is lost (``inf`` if it is never lost).
     """
     found = [above(lead, margin=0.0)(LEVEL) for lead in leads]
     gone = found.index(REVERSED) if REVERSED in found else len(found)

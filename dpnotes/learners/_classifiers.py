@@ -255,7 +255,7 @@ class BoostedTreesClassifier(LogitClassifier):
 
 @dataclass(eq=False, repr=False)
 class NetworkClassifier(LogitClassifier):
-    """Classifier that trains a network, by default that of the bagging chapter, from scratch or from given weights.
+    """Classifier that trains a network, from scratch or from given weights; by default the bagging chapter's network.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ def choose_device(device: str) -> torch.device:
 
 
 def device_name(device: str) -> str:
-    """Return ``"cpu"``, or the model of the GPU, for a device name."""
+    """Name the hardware of a device: ``"cpu"``, or the model of the GPU."""
     chosen = choose_device(device)
     return torch.cuda.get_device_name(chosen) if chosen.type == "cuda" else chosen.type
 

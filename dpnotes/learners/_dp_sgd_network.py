@@ -91,7 +91,7 @@ def fit_dp_sgd_network(
     -------
     Networks
         Networks whose ``loss`` is the mean over the examples of the last 1 / sample_rate steps, before clipping and
-        noise. The loss is not private, and it is NaN if all these batches were empty.
+        noise. The loss is not private, and it is NaN if all batches of these steps were empty.
 
     Raises
     ------

@@ -147,9 +147,9 @@ def fit_networks(
     initial : mapping of str to torch.Tensor, optional
         Initial weights: a model's parameters by name, as :meth:`Networks.state_dict` returns them.
     new_last_layer : bool
-        Whether to take every layer except the last linear layer from ``initial``, which may then have other classes.
-        The last layer starts with its weights from ``build``. With a tenth of the learning rate, this procedure is the
-        fine-tuning of the bagging paper (arXiv:2008.09845, section 4.1).
+        Whether to take every layer except the last linear layer from ``initial``; the network of ``initial`` may then
+        have other classes. The last layer starts with its weights from ``build``. With a tenth of the learning rate,
+        this procedure is the fine-tuning of the bagging paper (arXiv:2008.09845, section 4.1).
     engine : {"auto", "loop", "batched"}
         ``"loop"`` trains the models one after the other, and ``"batched"`` trains many in one tensor program.
         ``"auto"`` takes the loop for convolutions on a CPU, for a single model and for batches of 512 rows or more.

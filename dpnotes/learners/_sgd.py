@@ -312,7 +312,8 @@ def fit_sgd(
     neighbours : array of int, shape [S >= 1], optional
         Records to be replaced, one for each neighbouring data set; repeats are allowed.
     replacement : int or (array [d], int), optional
-        Record that replaces them: the index of a record of X, or features and class code of any other record.
+        Record that replaces each record in ``neighbours``: the index of a record of X, or features and class code of
+        any other record.
     n_runs : int, >= 1
         Number of runs R.
     random_state : int, >= 0

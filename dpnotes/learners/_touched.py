@@ -27,14 +27,15 @@ class TouchedVotes:
     Each record has one model in each of k partitions. At a query where n_c of these models vote for class c, the record
     is charged ``(k - min_c n_c)^2``. With two classes this is k^2 if the models agree, and (k/2)^2 if they split
     evenly. Every sum is exact. Votes are counted in 4 bits, then in 8 bits (16 bits for k > 255). Squares and sums
-    within a block take 32 bits where they fit and 64 bits elsewhere; sums over blocks take 64 bits. Results depend
-    neither on the blocks nor on the distribution of queries over calls of :meth:`add`.
+    within a block (records and queries that are computed at once) take 32 bits where they fit and 64 bits elsewhere;
+    sums over blocks take 64 bits. Results depend neither on the blocks nor on the distribution of queries over calls of
+    :meth:`add`.
 
     Parameters
     ----------
     membership : ndarray of int, shape [D, k], in 0 .. n_teachers - 1
-        For each record and each partition, the model that was trained on the record. A row for a future record counts
-        like any other record.
+        For each record and each partition, the model that was trained on the record. A row may also be for a record
+        that could join later; it is treated like any other row.
     n_teachers : int, >= 1
         Number of models in each partition.
     n_classes : int, in [2, 255]

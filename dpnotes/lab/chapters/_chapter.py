@@ -91,7 +91,7 @@ class Parameter:
     default : object
         A str, int, float, bool or list; a given value must have the same type.
     help : str
-        The comment that follows the assignment, without its rule.
+        The comment that follows the assignment, without the rule at its beginning, if it has one.
     rule : Rule, optional
         Rule for valid values. By default, every value of the type is valid.
     """

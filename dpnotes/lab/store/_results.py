@@ -59,7 +59,7 @@ def adopt(
     destination : path
         A CSV file of the same experiment; it need not exist.
     experiment, grid : callable and list of dict, optional
-        Add only the rows of this grid; the source may have others.
+        The experiment, and the grid whose rows are added. The source may also have other rows, which are not added.
     replace : bool
         Whether a row of the source replaces the same row of the destination if the metrics differ.
 

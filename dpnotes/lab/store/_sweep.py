@@ -115,7 +115,7 @@ def collect(
     published, runs : path
         The CSV file of published rows, and the folder of new rows; neither need exist.
     how
-        ``options``, ``n_jobs`` and ``progress`` of `sweep`.
+        The arguments ``options``, ``n_jobs`` and ``progress`` of `sweep`.
 
     Returns
     -------
