@@ -163,7 +163,7 @@ class AllSteps(Descent):
 
 
 class NoiseOfMean(Descent):
-    """The noise that a mean over the batch would need is added to a sum."""
+    """The noise is scaled for the mean over a batch, but added to the sum."""
 
     def drawn(self, generator: np.random.Generator, step: int, size: int) -> Floats:
         return generator.normal(size=size) / EXPECTED
@@ -177,7 +177,7 @@ class NotClipped(Descent):
 
 
 class BatchClipped(Descent):
-    """The batch's mean gradient is clipped, not each record's."""
+    """The mean gradient of the batch is clipped, instead of each record's gradient."""
 
     def summed(self, Z: Floats, y: Floats, w: Floats) -> tuple[Floats, float]:
         mean = self.gradients(Z, y, w).mean(axis=0, keepdims=True)
@@ -185,14 +185,14 @@ class BatchClipped(Descent):
 
 
 class BiasNotClipped(Descent):
-    """Clipping leaves out the intercept."""
+    """The gradient of the intercept is not clipped."""
 
     def clipped(self, gradients: Floats) -> Floats:
         return np.column_stack([super().clipped(gradients[:, :-1]), gradients[:, -1]])
 
 
 class Shuffled(Descent):
-    """Batches are a shuffled file's slices and accounted as Poisson samples; all steps are published."""
+    """Batches are slices of a shuffled file, accounted for as Poisson samples. All steps are published."""
 
     def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
         return np.diff(self.path(X, y, np.random.default_rng(seed)), axis=0)
@@ -202,7 +202,7 @@ class Shuffled(Descent):
 
 
 class NoiseReused(Descent):
-    """One model for each class, trained from the same seed: both have the same noise, which their difference lacks."""
+    """One model per class is trained, both from the same seed, so the noise can cancel in their difference."""
 
     def claim(self) -> PrivacyProfile:
         return super().claim().compose(2)
@@ -226,7 +226,7 @@ class Standardised(Descent):
 
 
 class BatchNormalised(Descent):
-    """Each batch is standardised before its gradients are clipped: a record changes those of all others."""
+    """Each batch is standardised before clipping, so a record changes the gradients of all others in it."""
 
     def gradients(self, Z: Floats, y: Floats, w: Floats) -> Floats:
         X = Z[:, :-1]
@@ -234,7 +234,7 @@ class BatchNormalised(Descent):
 
 
 class StopsEarly(Descent):
-    """Training ends once all private records are on the right side, and the number of steps is published."""
+    """Training ends once all private records are classified correctly, and the number of steps is published."""
 
     def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
         path = self.path(X, y, np.random.default_rng(seed))
@@ -245,7 +245,7 @@ class StopsEarly(Descent):
 
 
 class BestOfTen(Descent):
-    """Of ten models that with the best accuracy on the private records is published, and one is accounted for."""
+    """The most accurate of ten models on the private records is published. Only one model is accounted for."""
 
     def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
         models = [self.weights(X, y, generator) for generator in np.random.default_rng(seed).spawn(10)]
@@ -253,7 +253,7 @@ class BestOfTen(Descent):
 
 
 class LabelsCounted(Descent):
-    """The intercept is set to the log-odds of the classes, counted without noise."""
+    """The intercept is set to the log-odds of the classes, which are counted without noise."""
 
     def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
         w = self.weights(X, y, np.random.default_rng(seed))
@@ -262,14 +262,14 @@ class LabelsCounted(Descent):
 
 
 class CountedOnce(Descent):
-    """Two models are trained, each with noise for the whole budget, and their mean is published."""
+    """The mean of two models is published. The training of each model uses up the whole budget."""
 
     def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
         return np.mean([self.weights(X, y, each) for each in np.random.default_rng(seed).spawn(2)], axis=0)
 
 
 class MomentumNoise(Descent):
-    """Noise for one gradient is added to the velocity, in which a record has many."""
+    """Noise for one gradient is added to the velocity, which contains many gradients of each record."""
 
     def moved(self, velocity: Floats, total: Floats, drawn: Floats) -> tuple[Floats, Floats]:
         velocity = self.momentum * velocity + total
@@ -277,7 +277,7 @@ class MomentumNoise(Descent):
 
 
 class ClippedLate(Descent):
-    """Gradients are accumulated over micro-batches of four, and clipped when they have been added up."""
+    """Gradients are added up over micro-batches of four records, and only these sums are clipped."""
 
     def clipped(self, gradients: Floats) -> Floats:
         ends = range(0, len(gradients), 4)
@@ -285,7 +285,7 @@ class ClippedLate(Descent):
 
 
 class OneStepMore(Descent):
-    """One step more is taken than is accounted for."""
+    """Training takes one more step than is accounted for."""
 
     def batches(self, generator: np.random.Generator, n: int) -> Iterator[Floats]:
         yield np.arange(n)
@@ -293,14 +293,14 @@ class OneStepMore(Descent):
 
 
 class RateTwice(Descent):
-    """The learning rate multiplies the sum before the noise, and the noisy sum once more."""
+    """The sum is multiplied by the learning rate before the noise is added, and again afterwards."""
 
     def moved(self, velocity: Floats, total: Floats, drawn: Floats) -> tuple[Floats, Floats]:
         return velocity, self.learning_rate * total + drawn
 
 
 class OneDraw(Descent):
-    """One number is drawn, and added to all coordinates."""
+    """One random number is drawn, and added to all coordinates."""
 
     def drawn(self, generator: np.random.Generator, step: int, size: int) -> Floats:
         return np.full(size, generator.normal())
@@ -314,7 +314,7 @@ class LastStepClean(Descent):
 
 
 class AdaptiveClip(Descent):
-    """The clipping norm is the largest norm in the batch."""
+    """The clipping norm is the largest gradient norm in the batch."""
 
     def prepared(self, X: Floats) -> Floats:
         return X
@@ -363,39 +363,39 @@ class LaplaceSum(Sum):
 
 
 class SumForMean(Sum):
-    """The noise is that of the mean, and the sum is what is published."""
+    """The sum of the records is published, with noise that is scaled for their mean."""
 
     def released(self, total: Floats, X: Floats, generator: np.random.Generator) -> Any:
         return total + generator.normal(0.0, self.noise / len(X), len(total))
 
 
 class BoundsFromData(Sum):
-    """The bound of the norms, and with it the scale of the noise, is read off the private records."""
+    """The bound on the norms, which also scales the noise, is read off the private records."""
 
     def released(self, total: Floats, X: Floats, generator: np.random.Generator) -> Any:
         return total + generator.normal(0.0, self.noise * np.linalg.norm(X, axis=1).max(), len(total))
 
 
 class LaplaceForL2(LaplaceSum):
-    """Laplace noise on each coordinate is scaled to the L2 norm."""
+    """The Laplace noise on each coordinate is scaled for the L2 norm."""
 
     def released(self, total: Floats, X: Floats, generator: np.random.Generator) -> Any:
         return total + generator.laplace(0.0, self.noise, len(total))
 
 
 class ReplaceOne(Sum):
-    """The claim is about a record exchanged for another, the noise is for one added or removed."""
+    """The claim is for replacing a record, but the noise is for adding or removing a record."""
 
 
 class CountPublished(Sum):
-    """The number of records, which the guarantee hides, is published beside the noisy sum."""
+    """The number of records, which the guarantee hides, is published together with the noisy sum."""
 
     def released(self, total: Floats, X: Floats, generator: np.random.Generator) -> Any:
         return {"sum": super().released(total, X, generator), "n": len(X)}
 
 
 class LowEntropy(Sum):
-    """The noise is seeded by the second of the minute."""
+    """The noise is seeded with the current second of the minute."""
 
     def released(self, total: Floats, X: Floats, generator: np.random.Generator) -> Any:
         clock = np.random.default_rng(generator.integers(SECONDS))
@@ -441,14 +441,14 @@ class Vote:
 
 
 class EachForItself(Vote):
-    """The claim is that of one answer, and eight are given."""
+    """The claim covers one answer, but eight answers are given."""
 
     def claim(self) -> PrivacyProfile:
         return gaussian(sigma=self.noise)
 
 
 class ThresholdExact(Vote):
-    """Answers are refused where too few teachers agree, which is decided on the votes without noise."""
+    """An answer is refused if too few teachers agree, which is decided on the votes without noise."""
 
     def answers(self, votes: Floats, noisy: Floats) -> Any:
         agree = np.maximum(votes, self.teachers - votes)
@@ -456,14 +456,14 @@ class ThresholdExact(Vote):
 
 
 class ConsensusExact(Vote):
-    """Where all teachers agree, the label is given without noise."""
+    """If all teachers agree, the label is given without noise."""
 
     def answers(self, votes: Floats, noisy: Floats) -> Any:
         return np.where(votes % self.teachers == 0, self.labels(votes), self.labels(noisy))
 
 
 class DataDependent(Vote):
-    """Answers cost the less the more teachers agree, and are given until the budget is spent, as in DPBag."""
+    """The more teachers agree, the less an answer costs. Answers end when the budget is spent, as in DPBag."""
 
     def answers(self, votes: Floats, noisy: Floats) -> Any:
         spent = np.cumsum(np.exp(-np.abs(2 * votes - self.teachers) / 2))
@@ -530,12 +530,12 @@ FAULTS: dict[str, Target] = {
     "answers by the data": _target(DataDependent()),
 }
 SOUND: dict[str, Target] = {
-    "full gradients": _target(Descent(steps=1, noise=1.0), "One full gradient with noise."),
-    "Poisson samples": _target(Descent(rate=0.3, steps=10, noise=1.0), "DP-SGD as it should be."),
-    "momentum": _target(Descent(momentum=0.9, steps=10), "Momentum of noisy gradients."),
+    "full gradients": _target(Descent(steps=1, noise=1.0), "One step along the full gradient, with noise."),
+    "Poisson samples": _target(Descent(rate=0.3, steps=10, noise=1.0), "Correct DP-SGD on Poisson samples."),
+    "momentum": _target(Descent(momentum=0.9, steps=10), "SGD with momentum on noisy gradients."),
     "noisy sum": _target(Sum(), "A sum of bounded records with Gaussian noise."),
     "Laplace sum": _target(LaplaceSum(), "A sum of bounded records with Laplace noise."),
-    "votes": _target(Vote(), "Labels by noisy votes, all accounted for."),
+    "votes": _target(Vote(), "Noisy counts of votes, all of them accounted for."),
     "DPSGD": _estimator(
         DPSGD, noise_multiplier=2.0, steps=5, learning_rate=0.5, sample_rate=0.5, accountant="rdp", device="cpu"
     ),
@@ -546,4 +546,4 @@ SOUND: dict[str, Target] = {
 _WORST = AllSteps(rate=0.3, steps=10, noise=1.0)
 ATTAINED: dict[str, Target] = {  # claims that some record attains on this table, and a score by which
     name: SOUND[name] for name in ("noisy sum", "full gradients", "votes", "Bagging")
-} | {"all steps": _target(_WORST, "DP-SGD of which all steps are published.", score=_WORST.likelihood_ratio)}
+} | {"all steps": _target(_WORST, "DP-SGD that publishes all of its steps.", score=_WORST.likelihood_ratio)}

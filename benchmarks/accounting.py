@@ -41,7 +41,7 @@ def calibrations(small: bool, device: str) -> Iterator[Row]:
 
     (fast, slow), found = timed(ours, theirs, repeats=1 if small else 3)
     ratios = found[0] / found[1]
-    check = f"our sigma, with all real orders, is {ratios.min():.5f} to {ratios.max():.5f} of opacus'"
+    check = f"our sigma, computed with all real orders, is {ratios.min():.5f} to {ratios.max():.5f} of opacus'"
     job, gap = f"7. {len(pairs)} calibrations of DP-SGD", float(max(ratios.max() - 1, 0.99 - ratios.min()))
     yield Row(job, "no data", fast, slow, "opacus RDP", 50, check, gap=gap, allowed=1e-6)
     draw = np.random.default_rng(7)
@@ -52,9 +52,9 @@ def calibrations(small: bool, device: str) -> Iterator[Row]:
 
 
 def promised(job: str, call: Callable[[], np.ndarray | float], limit: float) -> Row:
-    """Time of one call beside the time that was promised."""
+    """Time of one call, and the limit for it."""
     (seconds,), (value,) = timed(call, repeats=5)
-    return Row(job, "no data", seconds, limit, "promised", 1, f"last value {np.ravel(value)[-1]:.6g}")
+    return Row(job, "no data", seconds, limit, "time limit", 1, f"last value {np.ravel(value)[-1]:.6g}")
 
 
 def literal(votes: np.ndarray, membership: np.ndarray) -> np.ndarray:
@@ -94,8 +94,9 @@ def personal(small: bool, device: str) -> Iterator[Row]:
     gap = float(np.abs(spent - capped).max())
     best = personalised_epsilon(largest[:few], n_partitions=k, beta=NOISE, delta=VOTES_DELTA)[-1]
     job, about = f"3. accountant, D = {records:,}, n = {n}, k = {k}", {"device": device_name(device)}
-    check = "seconds per query; each vote is gathered, and then added"
-    yield Row(job, RANDOM, fast / queries, limit / 256, "its votes gathered alone", 0.5, check, **about)
-    check = f"seconds per query; epsilon with the same 32 orders differs by {gap:.1e}; with orders to 100 {best:.6g}"
+    check = "seconds per query; our code gathers each vote, and then adds it"
+    yield Row(job, RANDOM, fast / queries, limit / 256, "a loop that only gathers its votes", 0.5, check, **about)
+    check = f"seconds per query; with the same 32 orders epsilon differs by {gap:.1e}; "
+    check += f"with orders up to 100 it is {best:.6g}"
     about |= {"gap": gap, "allowed": 1e-8}
     yield Row(job, RANDOM, fast / queries, slow / few, "Algorithm 1 as printed, NumPy", None, check, **about)

@@ -31,7 +31,9 @@ def agreement(ours: np.ndarray, one: np.ndarray, other: np.ndarray) -> tuple[str
     differ = (np.mean(ours != one, axis=1) + np.mean(ours != other, axis=1)) / 2
     ties = np.mean(one != other, axis=1)
     error = float(np.std(ties, ddof=1)) / len(ties) ** 0.5
-    words = f"{differ.mean():.1%} of the votes differ, between two seeds of scikit-learn {ties.mean():.1%}"
+    words = (
+        f"{differ.mean():.1%} of the votes differ from scikit-learn's, and {ties.mean():.1%} between two of its seeds"
+    )
     return words, {"gap": max(0.0, float(np.mean(differ - ties))), "allowed": min(3 * error, 0.05)}
 
 
@@ -57,7 +59,7 @@ def race(
         agree, compared = agreement(mine[:sample], one, votes(theirs(1)))
     what, check = f"{len(subsets)} boosted models {size} x {X.shape[1]}", f"100 trees of depth 3, float32; {agree}"
     rows = zip((f"2c. {what}", f"2c. votes of {what}"), (fits, asked), BARS, strict=True)
-    against, about = f"scikit-learn, {sample} of them scaled", {"device": device_name(device), **compared}
+    against, about = f"scikit-learn, scaled from {sample} of the models", {"device": device_name(device), **compared}
     return [
         Row(job, source, fast, slow * len(subsets) / sample, against, bar, check, **about)
         for job, (fast, slow), bar in rows

@@ -63,10 +63,11 @@ def race(
         source,
         fast,
         slow * models / len(others),
-        "scikit-learn lbfgs, " + (str(X.dtype) if models == 1 else f"{len(others)} of them scaled"),
+        "scikit-learn lbfgs, " + (str(X.dtype) if models == 1 else f"scaled from {len(others)} of the models"),
         bar,
-        f"l2={l2:.3g}, {fits.iterations.mean():.1f} iterations against {np.mean([m.n_iter_ for m in others]):.1f}; "
-        f"largest |dW| {moved:.1e} of |W| {np.abs(weights).max():.2f}; {gap:.1e} of the votes differ",
+        f"l2={l2:.3g}, {fits.iterations.mean():.1f} iterations, the other side "
+        f"{np.mean([m.n_iter_ for m in others]):.1f}; weights up to {np.abs(weights).max():.2f} "
+        f"differ by at most {moved:.1e}, and {gap:.1e} of the votes differ",
         device=device_name(device),
         gap=gap,
     )
@@ -118,7 +119,8 @@ def repeats_on_mnist(small: bool, device: str) -> Iterator[Row]:
     )
     gap = float((ours.votes(queries)[0] != one.votes(queries)[0]).mean())
     moved = np.abs(ours.weights[0] - one.weights[0]).max()
-    check = f"in the unit ball, l2=0.001, sigma 14; largest |dW| {moved:.1e}; {gap:.1e} of the votes differ; "
+    check = f"rows in the unit ball, l2=0.001, sigma 14; weights differ by at most {moved:.1e}, "
+    check += f"and {gap:.1e} of the votes differ; "
     job, common = f"1c. {repeats} repeats on {n} x 784 x 10", {"device": device_name(device), "gap": gap}
     yield Row(
         f"{job}, per iteration",
@@ -127,7 +129,7 @@ def repeats_on_mnist(small: bool, device: str) -> Iterator[Row]:
         limit * 4 * X.size * 10 / OPERATIONS,
         "its products at full speed",
         0.5,
-        check + "ours with its part of the preconditioner",
+        check + "our time includes its part of the preconditioner",
         **common,
     )
     yield Row(
@@ -135,9 +137,9 @@ def repeats_on_mnist(small: bool, device: str) -> Iterator[Row]:
         source,
         fast,
         slow * repeats,
-        "one at a time from zero, one of them scaled",
+        "one repeat at a time from zero, scaled from one repeat",
         4,
-        f"{check}{ours.iterations.mean():.0f} iterations from the unperturbed optimum, fitted within the time, against "
+        f"{check}{ours.iterations.mean():.0f} iterations from the unperturbed optimum, which our time includes, and "
         f"{one.iterations[0]} from zero",
         **common,
     )

@@ -20,7 +20,7 @@ def row(job: str, data: str, limit: float, call: Callable[[], np.ndarray]) -> Ro
     call()
     found: list[np.ndarray] = []
     peak, result = peak_memory(lambda: found.append(call())), found[0].nbytes / 2**20
-    check = f"beside {result:.1f} MiB that it gives back"
+    check = f"without the result, which takes {result:.1f} MiB"
     return Row(job, data, max(peak - result, 0.1), limit, "limit", 1, check, "MiB")
 
 

@@ -53,7 +53,7 @@ def rows(small: bool, device: str) -> Iterator[Row]:
         )
         gap = max(float((v - theirs.parameters[name]).abs().max()) for name, v in ours.parameters.items())
         job, about = f"6. {name}, M={models}, B={size}: {chosen}", {"device": device_name(device), "gap": gap}
-        check = f"largest difference of a weight between the engines {gap:.1e} (float32, momentum)"
+        check = f"the weights of the two engines differ by at most {gap:.1e} (float32, momentum)"
         yield Row(job, RANDOM, fast, slow, other, 0.95, check, **about)
         if architecture is MLP:
             operations = models * epochs * ROWS * (4 * 784 * 32 + 6 * 32 * 10)

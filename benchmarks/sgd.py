@@ -109,11 +109,11 @@ def race(
     gap = float(np.abs(runs.all_weights[0, column] - one).max())
     steps = seeds * models * task.steps
     job += f" {dtype}, {seeds} seeds" + f" x {models}" * (models > 1) + f", {task.steps} steps"
-    limited, bar = ("its products at full speed", 0.4) if len(records) else ("its rows gathered alone", 0.33)
+    limited, bar = ("its products at full speed", 0.4) if len(records) else ("a loop that only gathers its rows", 0.33)
     check = f"{fast / steps * 1e6:.3f} us per run and step"
     common = {"device": device_name(device)}
     yield Row(job, task.data, fast, limit, limited, bar, check, **common)
-    check += f", the other {slow / task.steps * 1e6:.1f}; largest difference of a weight in one run: {gap:.1e}"
+    check += f", {slow / task.steps * 1e6:.1f} for the other side; largest difference of a weight in one run: {gap:.1e}"
     yield Row(job, task.data, fast, slow * models * seeds, "nn.Module and SGD", None, check, gap=gap, **common)
 
 

@@ -44,9 +44,11 @@ from dpnotes.preprocessing import ClipNorm, PublicOneHot, PublicScaler
 COMMON = {"noise_seed": 0, "device": "cpu"}
 LINEAR = COMMON | {"norm": 1e4, "l2": 1e-2}  # the checks' features are up to 1e3 long
 SGD = {"batch_size": 5, "norm": 1e4, "learning_rate": 0.1, "require_bound": False, "steps": 500, "noise_seed": 0}
-COPY = {"check_estimators_pickle": "a pickled copy answers only once it is resumed: it cannot know of other answers"}
-CELL = {"check_dtype_object": "an error about a cell that is no number would tell that a row has one; it counts as 0"}
-ONE_RECORD = {"check_fit2d_1sample": "one record holds no subsample of four distinct ones: refused in other words"}
+COPY = {
+    "check_estimators_pickle": "a pickled copy does not know of other answers, so it answers only once it is resumed"
+}
+CELL = {"check_dtype_object": "an error would reveal a cell that is not a number, so such a cell counts as 0"}
+ONE_RECORD = {"check_fit2d_1sample": "a subsample of four needs four records, and our error is worded differently"}
 
 
 class OwnRowsPATE(PATE):

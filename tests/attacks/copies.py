@@ -47,21 +47,21 @@ def _evidence(total):
 
 @attack(broken=COUNTER, ours=TARGETS)
 def deep_copies(target):
-    """The estimator, its copy and its deepcopy answer in turn."""
+    """Ask the estimator, its copy and its deepcopy in turn."""
     fitted = target(X, Y)
     return _evidence(_answered(fitted, copy.copy(fitted), copy.deepcopy(fitted)))
 
 
 @attack(broken=COUNTER, ours=TARGETS)
 def pickled_copies(target):
-    """The estimator and two unpickled copies answer in turn."""
+    """Ask the estimator and two unpickled copies in turn."""
     fitted = target(X, Y)
     return _evidence(_answered(fitted, *(pickle.loads(pickle.dumps(fitted)) for _ in range(2))))
 
 
 @attack(broken=COUNTER, ours=TARGETS)
 def joblib_copies(target):
-    """Copies by joblib, as its workers and its files make them."""
+    """Ask the estimator and two copies that joblib has saved and loaded."""
     fitted, file = target(X, Y), io.BytesIO()
     joblib.dump(fitted, file)
     copies = [joblib.load(io.BytesIO(file.getvalue())) for _ in range(2)]
@@ -70,7 +70,7 @@ def joblib_copies(target):
 
 @attack(broken=COUNTER, ours=TARGETS)
 def instance_dictionary(target):
-    """A new object whose __dict__ is updated with that of the estimator."""
+    """Copy the estimator's __dict__ into a new object, and ask both."""
     fitted = target(X, Y)
     other = type(fitted).__new__(type(fitted))
     other.__dict__.update(vars(fitted))
@@ -79,7 +79,7 @@ def instance_dictionary(target):
 
 @attack(broken=COUNTER, ours=TARGETS)
 def saved_dictionary(target):
-    """The __dict__ from before the first answer is put back after the last: a count in it would start anew."""
+    """Put back the __dict__ from before the first answer. A count that is stored in it would start again."""
     fitted = target(X, Y)
     before = dict(vars(fitted))
     total = _answered(fitted)
@@ -89,7 +89,7 @@ def saved_dictionary(target):
 
 @attack(broken=COUNTER, ours=TARGETS)
 def reduced_by_hand(target):
-    """Copies made of what __reduce_ex__ gives, state and all."""
+    """Rebuild copies from the function, the arguments and the state that __reduce_ex__ returns."""
     fitted = target(X, Y)
 
     def rebuilt():
@@ -125,19 +125,19 @@ def _during(target, by):
 
 @attack(broken=COUNTER, ours=TARGETS)
 def deepcopy_during_an_answer(target):
-    """The estimator is copied while it reads its query, before it has counted it."""
+    """Copy the estimator by deepcopy while it reads a query, before the answer is counted."""
     return _during(target, copy.deepcopy)
 
 
 @attack(broken=COUNTER, ours=TARGETS)
 def pickle_during_an_answer(target):
-    """The same by pickle."""
+    """Copy the estimator by pickle while it reads a query, before the answer is counted."""
     return _during(target, lambda fitted: pickle.loads(pickle.dumps(fitted)))
 
 
 @attack(broken=lambda X, y: _Races().fit(X, y), ours=TARGETS)
 def threads_that_race(target):
-    """Eight threads ask at once, each for half of the budget and more than once."""
+    """Ask from eight threads at once. Each asks more than once, for half of the budget."""
     fitted, answered = target(X, Y), []
     start = threading.Barrier(8)
 
@@ -175,7 +175,7 @@ class _Races(broken.NoisyAnswers):
 
 @attack(broken=COUNTER, ours=TARGETS)
 def forked_copies(target):
-    """A forked process answers from its copy of the count, the parent from its own."""
+    """Fork the process. The child answers from its copy of the count, and the parent from its own."""
     fitted = target(X, Y)
     reader, writer = os.pipe()
     with warnings.catch_warnings(action="ignore"):  # newer Pythons warn of threads
@@ -197,7 +197,7 @@ def forked_copies(target):
 
 @attack(broken=lambda X, y: _CountsLabels().fit(X, y), ours=TARGETS | ours("FilteredVote"))
 def methods_that_do_not_count(target):
-    """Every public method that takes queries is called: each that answers must spend."""
+    """Call every public method that takes queries. Each method that answers must spend budget."""
     free, asked = [], queries(20)
     for name in dir(target(X, Y)):
         fitted = target(X, Y)
@@ -226,7 +226,7 @@ class _CountsLabels(broken.NoisyAnswers):
 
 @attack(broken=lambda X, y: _TeachersVote().fit(X, y), ours=ours("FilteredVote"))
 def votes_of_copies(target):
-    """Copies of a vote whose teachers may each vote ten times: votes that a teacher casts in all of them."""
+    """Copy a vote whose teachers may each vote ten times, and add up a teacher's votes in all copies."""
     fitted = target(X, Y)
     copies = [fitted, copy.deepcopy(fitted), copy.copy(fitted), pickle.loads(pickle.dumps(fitted))]
     _answered(*copies, times=1)

@@ -65,13 +65,13 @@ def changed(row=None, label=None):
 
 @attack(broken=REFUSES, ours=ours(*RELEASED, "PredictionSensitivity", "DPSGD of a network", "Bagging", "PATE"))
 def one_long_row(target):
-    """One record longer than the bound: does the fit refuse, and with how many and how long?"""
+    """Make one record longer than the bound. Does the fit refuse, and show the number and length of such rows?"""
     return compared(outcome(lambda: target(X, Y)), outcome(lambda: target(*changed(row=1000 * X[5]))))
 
 
 @attack(broken=broken.trees_within_the_data, ours=ours("RandomTrees"))
 def splits_that_follow_a_record(target):
-    """One record is far from the others: are splits that random_state draws still the same?"""
+    """Move one record far away from the others. Do the splits that random_state draws change?"""
     first, second = (target(rows, Y, random_state=3).thresholds_ for rows in (X, changed(row=1000 * X[5])[0]))
     moved = np.mean(first != second)
     return Evidence(moved > 0, f"{moved:.0%} of {first.size} thresholds differ")
@@ -79,13 +79,13 @@ def splits_that_follow_a_record(target):
 
 @attack(broken=REFUSES, ours=ours())
 def one_unknown_label(target):
-    """One record whose label is not among the public classes: does the fit refuse, and name it?"""
+    """Give one record a label that is not among the public classes. Does the fit refuse, and name the label?"""
     return compared(outcome(lambda: target(X, Y)), outcome(lambda: target(*changed(label=2))))
 
 
 @attack(broken=REFUSES, ours=ours())
 def only_record_of_use(target):
-    """All records but one have an unknown label, or a missing number: does the fit notice when the last one goes?"""
+    """Leave only one record with a known label and all its numbers. Does the fit show when none is left?"""
     unknown, missing = np.full_like(Y, 2), np.where(np.arange(X.shape[1]) == 3, np.nan, X)
     pairs = [((X, unknown), (X, np.where(np.arange(len(Y)) == 5, Y, 2)))]
     pairs += [((X, np.array(none).astype(str)), (X, one.astype(str))) for (_, none), (_, one) in pairs]
@@ -96,7 +96,7 @@ def only_record_of_use(target):
 
 @attack(broken=REFUSES, ours=ours())
 def last_record_of_a_class(target):
-    """All records but one are of one class: does the fit notice when the last one goes?"""
+    """Leave only one record in one of the classes. Does the fit show when none is left?"""
     alone, none = np.zeros_like(Y), np.zeros_like(Y)
     alone[5] = 1
     return compared(outcome(lambda: target(X, alone)), outcome(lambda: target(X, none)))
@@ -104,7 +104,7 @@ def last_record_of_a_class(target):
 
 @attack(broken=REFUSES, ours={name: estimator(name) for name in WITH_PUBLIC})
 def candidate_among_the_public_rows(target):
-    """A public row equals a record: a refusal is a membership test without noise."""
+    """Put a copy of a record among the public rows. A refusal would be a membership test without noise."""
     public = np.vstack([queries(19), X[5]])
     return compared(
         outcome(lambda: target(X, Y, public=public)), outcome(lambda: target(*changed(row=-X[5]), public=public))
@@ -119,7 +119,7 @@ def candidate_among_the_public_rows(target):
     },
 )
 def minimiser_not_reached(target):
-    """Few iterations: data that are fitted easily end in a release, data that are not in an error or a warning."""
+    """Allow few iterations. Do data that are hard to fit give an error or a warning, unlike easy data?"""
     easy = np.zeros_like(X)
     return compared(outcome(lambda: target(easy, Y)), outcome(lambda: target(X, (X[:, 0] > 0).astype(int))))
 
@@ -135,7 +135,7 @@ def _with_teachers(name):
     ours={name: _with_teachers(name) for name in ("Bagging", "SubsampleAggregate", "FilteredVote", "PATE", "DPBag")},
 )
 def warnings_of_private_models(target):
-    """A teacher that needs more iterations warns, and so tells something of its records."""
+    """Train teachers with too few iterations. A warning would disclose something about a teacher's records."""
     return compared(outcome(lambda: target(np.zeros_like(X), Y)), outcome(lambda: target(3 * X, (X[:, 0] > 0) * 1)))
 
 
@@ -199,13 +199,13 @@ def _network(X, y, **parameters):
 
 @attack(broken=REFUSES, ours=ours(*RELEASED) | {"DPSGD of a network": _network})
 def attributes_without_noise(target):
-    """What a released estimator and its pickle hold that the noise does not change, but a record does."""
+    """Search a released estimator and its pickle for values that a record changes, but the noise does not."""
     return _evidence(target)
 
 
 @attack(broken=REFUSES, ours=ours(*RELEASED, *WITH_PUBLIC))
 def published_release(target):
-    """The same of what ``publish()`` gives: vote counts, agreement and teachers must not travel."""
+    """Search the result of ``publish()`` for values without noise: vote counts, agreement and teachers."""
     return _evidence(target, lambda fitted: fitted.publish())
 
 
@@ -230,12 +230,12 @@ def _calls(target, count, **parameters):
         return made
 
     made = [calls(X, Y), calls(*changed(row=0.01 * X[5])), calls(0.001 * X, 1 - Y)]
-    return Evidence(len(set(made)) > 1, f"{made[0]}, {made[1]} and {made[2]} calls")
+    return Evidence(len(set(made)) > 1, f"{made[0]}, {made[1]} and {made[2]} calls for three tables")
 
 
 @attack(broken=REFUSES, ours=ours(*WITH_BUDGET))
 def work_of_a_refusal(target):
-    """Calls made before a refusal, counted and not timed: they must not depend on private rows."""
+    """Count the function calls before a refusal. Their number must not depend on private rows."""
     return _calls(target, 500)
 
 
@@ -244,13 +244,13 @@ def work_of_a_refusal(target):
     ours=ours("PredictionSensitivity", "FilteredVote", "SubsampleAggregate"),
 )
 def work_of_an_answer(target):
-    """The same of queries that are answered, with equal noise."""
+    """Count the function calls for an answer, at equal noise. Their number must not depend on private rows."""
     return _calls(target, 50, noise_seed=1)
 
 
 @attack(broken=REFUSES, ours=ours())
 def one_label_of_another_kind(target):
-    """One label is 0.5, or missing: does the fit refuse the table?"""
+    """Make one label 0.5 or missing. Does the fit refuse the table?"""
     first = outcome(lambda: target(X, Y.astype(float)))
     rows, labels = changed()
     found = []
@@ -263,7 +263,7 @@ def one_label_of_another_kind(target):
 
 @attack(broken=REFUSES, ours=ours())
 def number_that_is_not_finite(target):
-    """One number is missing or infinite: an error where the neighbouring table gives none."""
+    """Make one number missing or infinite. Is there an error that the neighbouring table does not give?"""
     first, found = outcome(lambda: target(X, Y)), []
     for value in (np.nan, np.inf, -np.inf):
         rows, _ = changed()
@@ -274,7 +274,7 @@ def number_that_is_not_finite(target):
 
 @attack(broken=REFUSES, ours=ours())
 def cell_that_is_no_number(target):
-    """One cell holds a name: the error may say that a cell is no number, but not which name it holds."""
+    """Put a name into a cell. An error may say that a cell is not a number, but it must not show the name."""
     rows = X.astype(object)
     rows[5, 3] = "patient 4711"
     said = " ".join(outcome(lambda: target(rows, Y)))

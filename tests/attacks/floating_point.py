@@ -93,7 +93,7 @@ def _broken(X, y):
     | {"PredictionSensitivity": _logits, "DPSGD": _dp_sgd},
 )
 def reachable_numbers(target):
-    """Noise on a feature that no record has is a product of doubles, other sums are not: a lower bound of epsilon."""
+    """Find released numbers that cannot be pure noise, and compute a lower bound on epsilon."""
     without, with_record, y = _neighbours()
 
     def called_member(X):
@@ -111,9 +111,10 @@ def reachable_numbers(target):
     )
     claims = target(without, y)[2]
     note = "" if claims else ", and the profile does not claim to be exact"
-    counts = f"called a member {true_positives} and {false_positives} times of {RUNS}"
+    counts = f"{true_positives} of {RUNS} releases with it and {false_positives} of {RUNS} without it"
     return Evidence(
-        claims and bound > 2 * LINEAR["epsilon"], f"epsilon >= {bound:.2f} for a claim of 0.1: {counts}{note}"
+        claims and bound > 2 * LINEAR["epsilon"],
+        f"epsilon >= {bound:.2f} for a claim of 0.1: the attack reports the record for {counts}{note}",
     )
 
 
@@ -127,7 +128,7 @@ def reachable_numbers(target):
     },
 )
 def digits_below_the_public_grid(target):
-    """Digits far below the noise: an exact release lies on a public grid of about 2^-24 of the noise's scale."""
+    """Look for digits far below the noise. An exact release has none below about 2^-24 of the noise's scale."""
     X, _, y = _neighbours()
     fitted = target(X, y)
     mantissa, exponent = np.frexp(fitted.coef_[fitted.coef_ != 0])
@@ -135,7 +136,7 @@ def digits_below_the_public_grid(target):
     finest = int((exponent - 53 + np.log2(whole & -whole)).min())
     below = math.log2(np.abs(fitted.coef_).max()) - finest
     claims = getattr(getattr(fitted, "profile_", None), "implementation", "exact") == "exact"
-    return Evidence(claims and below > 40, f"{below:.0f} binary digits below the largest weight")
+    return Evidence(claims and below > 40, f"digits down to {below:.0f} binary places below the largest weight")
 
 
 def _teachers(name, attribute):
@@ -150,7 +151,7 @@ def _teachers(name, attribute):
     },
 )
 def teachers_of_one_batch(target):
-    """Teachers trained in one tensor program, asked at their boundaries: does a record change more votes than one?"""
+    """Ask teachers at their decision boundaries. Does one record change the votes of more than one teacher?"""
     X, y = table(600)
     y = np.arange(len(y)) % 3
     base, neighbour = target(X, y), target(X, np.where(np.arange(len(y)) == 5, 3, y))

@@ -21,7 +21,7 @@ COMPUTING = {"device", "n_jobs", "network"}  # say how to compute, or the shape 
 
 @attack(broken=BROKEN, ours=ours())
 def any_parameter_after_fit(target):
-    """Every parameter is replaced after the fit by an object that no computation can use: who reads it then?"""
+    """After the fit, replace each parameter by an object that no computation can use. Which ones are read?"""
     expected, live = answers(target(X, Y, noise_seed=1)), []
     for name in sorted(set(target(X, Y, noise_seed=1).get_params(deep=False)) - COMPUTING):
         fitted = target(X, Y, noise_seed=1)
@@ -36,7 +36,7 @@ def any_parameter_after_fit(target):
 
 @attack(broken=BROKEN, ours=ours("FilteredVote"))
 def less_noise_after_fit(target):
-    """Fitted with sigma = 1000, answered after set_params(sigma=1e-9)."""
+    """Fit with sigma = 1000, call set_params(sigma=1e-9), and ask queries."""
     labels = (X[:, 0] > 0).astype(int)
     fitted = target(X, labels, answers=1000)
     fitted.set_params(sigma=1e-9)
@@ -56,7 +56,7 @@ def _answers_in_all(fitted):
 
 @attack(broken=BROKEN, ours=ours(*WITH_BUDGET))
 def budget_raised_by_assignment(target):
-    """``budget_.answers`` of a fitted estimator is set to a million."""
+    """Set ``budget_.answers`` of a fitted estimator to a million."""
     fitted = target(X, Y)
     with contextlib.suppress(AttributeError):
         fitted.budget_.answers = 10**6
@@ -65,7 +65,7 @@ def budget_raised_by_assignment(target):
 
 @attack(broken=BROKEN, ours=ours(*WITH_BUDGET))
 def answers_raised_by_parameter(target):
-    """The parameter ``answers`` is raised after the fit, and the budget that is shown is replaced by a new one."""
+    """Raise the parameter ``answers`` after the fit, and replace ``budget_`` by a new budget."""
     fitted = target(X, Y)
     fitted.set_params(answers=10**6)
     with contextlib.suppress(AttributeError):
@@ -75,19 +75,19 @@ def answers_raised_by_parameter(target):
 
 @attack(broken=BROKEN, ours=ours(*WITH_BUDGET))
 def budget_turned_back(target):
-    """A spent budget is asked to spend a negative number, and to resume from fewer answers than it has released."""
+    """Let a spent budget spend a negative number, and resume from fewer answers than it has released."""
     fitted = target(X, Y)
     fitted.predict(np.tile(queries(), (2, 1)))
     for turn_back in (lambda: fitted.budget_.spend(-400), lambda: fitted.budget_.resume(released=0)):
         with contextlib.suppress(ValueError, RuntimeError):
             turn_back()
     more = _answers_in_all(fitted).figure.split()[0]
-    return Evidence(more != "0", f"{more} answers after the last of 400")
+    return Evidence(more != "0", f"{more} more answers after all 400")
 
 
 @attack(broken=BROKEN, ours=ours("FilteredVote"))
 def votes_raised_by_assignment(target):
-    """Each teacher's budget of votes is raised after the fit."""
+    """Raise each teacher's budget of votes after the fit."""
     fitted = target(X, Y)
     held = fitted.ledger_ if hasattr(fitted, "ledger_") else fitted.budget_
     for name in ("budget", "answers"):
@@ -102,7 +102,7 @@ def votes_raised_by_assignment(target):
 
 @attack(broken=BROKEN, ours=ours())
 def profile_by_assignment(target):
-    """The profile of a fitted estimator is written to: its status, its parameters, a new attribute."""
+    """Overwrite fields of a fitted estimator's profile, such as its status, adjacency and parameters."""
     profile = target(X, Y).profile_
     changed = []
     for name in ("status", "adjacency", "assumption", "source", "mechanism"):
@@ -138,7 +138,7 @@ class _Fails(DecisionTreeClassifier):
     },
 )
 def refit_that_fails_late(target):
-    """A private refit fails at its last step: the old student answers under the new profile."""
+    """Let a private refit fail at its last step. Does the old student answer under the new profile?"""
     _Fails.told = False
     fitted = target(X, Y, 100.0)
     public = {} if isinstance(fitted, broken.FailsLate) else {"public": queries()}
@@ -153,7 +153,7 @@ def refit_that_fails_late(target):
         _Fails.told = False
     kept = getattr(fitted, "student_", None) is old
     mixed = kept and repr(getattr(fitted, "profile_", None)) != before
-    return Evidence(mixed, "the old student under the new profile" if mixed else "student and profile of one fit")
+    return Evidence(mixed, "the old student under the new profile" if mixed else "student and profile of the same fit")
 
 
 @attack(
@@ -164,23 +164,26 @@ def refit_that_fails_late(target):
     },
 )
 def default_that_guarantees_nothing(target):
-    """The default settings give a profile that looks like a guarantee and is none."""
+    """Fit with the default settings. Does the profile look like a guarantee, although it is not one?"""
     profile = target(X, Y).profile_
     return Evidence(profile.status not in ("proved", "assumption"), f"status {profile.status!r}")
 
 
 @attack(broken=BROKEN, ours=ours())
 def adjacency_of_the_defaults(target):
-    """Two guarantees by default are under different adjacencies, so that their epsilons cannot be compared."""
+    """Look up the default adjacency. If it differs between methods, their epsilons cannot be compared."""
     adjacency = target(X, Y).profile_.adjacency
     return Evidence(adjacency != "zero-out", f"default adjacency {adjacency!r}")
 
 
 @attack(broken=BROKEN, ours=ours())
 def preparation_that_looks_at_all_rows(target):
-    """A StandardScaler before the estimator releases means, and the profile does not mention preparation."""
+    """A StandardScaler before the estimator releases means. Does the profile mention preparation?"""
     assumption = target(X, Y).profile_.assumption
-    return Evidence("prepared" not in assumption, "preparation is mentioned" if "prepared" in assumption else "silent")
+    return Evidence(
+        "prepared" not in assumption,
+        "preparation is mentioned" if "prepared" in assumption else "preparation is not mentioned",
+    )
 
 
 class _Meddles(DecisionTreeClassifier):
@@ -226,8 +229,10 @@ def _fit_with_a_meddler(kind, settings):
     },
 )
 def parameter_changed_during_the_fit(target):
-    """A learner, or another thread, lowers the noise while the fit is under way: the profile knows the old noise."""
+    """Let a learner lower the noise during the fit. Does the profile still report the old noise?"""
     fitted = target(X, Y)
     labels = fitted.labels_ if hasattr(fitted, "labels_") else fitted.predict(queries(40))
     unanimous = float(np.mean(labels))
-    return Evidence(unanimous == 1.0 and len(labels) >= 30, f"{unanimous:.0%} of {len(labels)} labels without noise")
+    return Evidence(
+        unanimous == 1.0 and len(labels) >= 30, f"{unanimous:.0%} of {len(labels)} labels are the teachers' class"
+    )

@@ -26,18 +26,18 @@ X, Y = table()
 
 @attack(broken=broken.fit(broken.OutputPerturbation), ours=ours("ModelSensitivity"))
 def two_budgets(target):
-    """Two releases with one random_state at epsilon 0.1 and 0.2: linear algebra gives the minimiser."""
+    """Fit with one random_state at epsilon 0.1 and 0.2, and solve for the minimiser by linear algebra."""
     first, second = (weights(target(X, Y, epsilon=epsilon, random_state=7)) for epsilon in (0.1, 0.2))
     ratio = gaussian_sigma(0.1, 1e-6) / gaussian_sigma(0.2, 1e-6)
     recovered = (ratio * second - first) / (ratio - 1)
     exact = broken.minimiser(X, Y).weights
     error = np.linalg.norm(recovered - (exact[1] - exact[0])) / np.linalg.norm(exact[1] - exact[0])
-    return Evidence(error < 1e-3, f"the minimiser up to a relative error of {error:.1g}")
+    return Evidence(error < 1e-3, f"the minimiser, with a relative error of {error:.1g}")
 
 
 @attack(broken=broken.fit(broken.OutputPerturbation), ours=ours(*WITH_WEIGHTS))
 def neighbours_with_one_random_state(target):
-    """Releases from two neighbouring data sets with one random_state: their difference points along the record."""
+    """Fit two neighbouring data sets with one random_state. The change of the release points along the record."""
     record = np.zeros(X.shape[1])
     record[3], record[8] = 0.6, -0.7
     changed = X.copy()
@@ -45,12 +45,12 @@ def neighbours_with_one_random_state(target):
     difference = weights(target(changed, Y, random_state=7)) - weights(target(X, Y, random_state=7))
     direction = np.linalg.lstsq(np.stack([record, X[5]]).T, difference, rcond=None)[0] @ np.stack([record, X[5]])
     cosine = np.linalg.norm(direction) / np.linalg.norm(difference)
-    return Evidence(cosine > 0.96, f"cosine with the span of the two records {cosine:.4f}")
+    return Evidence(cosine > 0.96, f"cosine with the span of the two records: {cosine:.4f}")
 
 
 @attack(broken=broken.fit(broken.OutputPerturbation), ours=ours(*WITH_WEIGHTS))
 def guessed_random_state(target):
-    """The weight of a feature that is always 0 is noise alone: random_state is guessed on made-up data."""
+    """Guess random_state by fits to made-up data. The weight of a feature that is always 0 confirms a guess."""
     mine, others = X.copy(), table(seed=1)[0]
     mine[:, :3] = others[:, :3] = 0
     seen = weights(target(mine, Y, random_state=23))[:3]
@@ -68,13 +68,13 @@ def _same_twice(fit):
 
 @attack(broken=broken.fit(broken.OutputPerturbation), ours=ours())
 def refits_with_one_random_state(target):
-    """Two fits with the same integer random_state, as clones in a search have, release the same noise."""
+    """Fit twice with the same integer random_state, as clones in a search do, and compare the releases."""
     return _same_twice(lambda: target(X, Y, random_state=3))
 
 
 @attack(broken=broken.fit(broken.OutputPerturbation), ours=ours(*RELEASED))
 def rewound_generator(target):
-    """A RandomState instance that the attacker rewinds between two fits."""
+    """Rewind a RandomState instance between two fits, and compare the releases."""
     state = np.random.RandomState(11)
     start = state.get_state()
 
@@ -87,7 +87,7 @@ def rewound_generator(target):
 
 @attack(broken=broken.fit(broken.GlobalNoise), ours=ours())
 def global_seeds(target):
-    """Every global generator (Python, NumPy, PyTorch) is seeded before each of two fits without random_state."""
+    """Seed all global generators (Python, NumPy, PyTorch) before each of two fits without random_state."""
 
     def fit():
         random.seed(0)
@@ -103,7 +103,7 @@ def global_seeds(target):
     ours={name: lambda X, y, name=name, **given: clone(ours(name)[name](X, y, **given)).fit(X, y) for name in RELEASED},
 )
 def clone_of_a_fitted_estimator(target):
-    """The clone of a fitted estimator, fitted again to the same data, repeats the release."""
+    """Fit a clone of a fitted estimator to the same data, and look for a repeated release."""
     return _same_twice(lambda: target(X, Y, random_state=0))
 
 
@@ -111,7 +111,7 @@ def clone_of_a_fitted_estimator(target):
     broken=broken.fit(broken.NoisyAnswers), ours=ours("PredictionSensitivity", "SubsampleAggregate", "FilteredVote")
 )
 def two_unpickled_copies(target):
-    """Two copies from one pickle, both resumed, answer the same queries with the same noise."""
+    """Load two copies from one pickle, let both resume, and ask them the same queries."""
     frozen = pickle.dumps(target(X, Y, random_state=0))
 
     def thaw():
@@ -129,7 +129,7 @@ def two_unpickled_copies(target):
     ours=ours("PredictionSensitivity", "SubsampleAggregate", "FilteredVote"),
 )
 def one_query_asked_twice(target):
-    """Two batches of the same queries get the same noise, so that differences of answers are exact."""
+    """Ask the same batch of queries twice. If the noise repeats, differences between answers are exact."""
     fitted = target(X, Y)
     return _same_twice(lambda: fitted)
 
@@ -145,7 +145,7 @@ class _AnswersAnew(broken.NoisyAnswers):
     ours=ours("ModelSensitivity", "LossPerturbation", "DPSGD", "AugmentedSGD", "NoisySGD"),
 )
 def forked_processes(target):
-    """A process that has drawn noise forks: parent and child draw the same noise next."""
+    """Draw noise, fork the process twice, and compare the noise that the two new processes draw next."""
     target(X, Y)
 
     def child():
@@ -171,22 +171,24 @@ def forked_processes(target):
 
 @attack(broken=broken.fit(broken.NoiseDrawnOnce), ours=ours("ModelSensitivity", "DPSGD", "PATE"))
 def threads_at_once(target):
-    """Threads that fit at once must each get noise of their own."""
+    """Fit in several threads at once, and count the distinct releases."""
     results = []
     threads = [threading.Thread(target=lambda: results.append(answers(target(X, Y)).tobytes())) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return Evidence(len(set(results)) < len(threads), f"{len(set(results))} different releases of {len(threads)}")
+    return Evidence(len(set(results)) < len(threads), f"distinct releases: {len(set(results))} of {len(threads)}")
 
 
 @attack(broken=lambda X, y, noise_seed: broken.OutputPerturbation(random_state=noise_seed).fit(X, y), ours=ours())
 def seeded_noise_that_claims_to_be_exact(target):
-    """A release whose noise the caller's seed decides must say so in its profile's implementation."""
+    """Fit with a noise_seed. Does the profile's implementation say that the noise can be repeated?"""
     fitted = target(X, Y, noise_seed=3)
     said = getattr(getattr(fitted, "profile_", None), "implementation", "nothing")
-    return Evidence(said != "reproducible" and _same_twice(lambda: target(X, Y, noise_seed=3)).success, f"says {said}")
+    return Evidence(
+        said != "reproducible" and _same_twice(lambda: target(X, Y, noise_seed=3)).success, f"the profile says {said}"
+    )
 
 
 @attack(
@@ -198,10 +200,10 @@ def seeded_noise_that_claims_to_be_exact(target):
     },
 )
 def batches_by_random_state(target):
-    """The Poisson samples are part of the guarantee: random_state must not decide who is in a batch."""
+    """Fit twice with one random_state. The guarantee needs Poisson samples that random_state does not decide."""
     first, second = (np.asarray(target(X, Y, random_state=5), dtype=np.float64) for _ in range(2))
     apart = np.linalg.norm(first - second) / np.linalg.norm(first)
-    return Evidence(bool(apart < 1e-6), f"two first steps without noise are {apart:.1g} apart")
+    return Evidence(bool(apart < 1e-6), f"the first steps of two fits have a relative distance of {apart:.1g}")
 
 
 @attack(
@@ -212,7 +214,7 @@ def batches_by_random_state(target):
     },
 )
 def separate_processes(target):
-    """Two Python processes with one random_state: equal releases."""
+    """Fit with one random_state in two Python processes, and compare the releases."""
     runs = [
         subprocess.run([sys.executable, "-c", target], capture_output=True, text=True, check=True) for _ in range(2)
     ]

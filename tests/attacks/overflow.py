@@ -33,19 +33,19 @@ def _huge(target, dtype, *sizes):
 
 @attack(broken=OVERFLOWING, ours=with_certainty())
 def huge_float32_record(target):
-    """One record of 1e20 to 1e38 in float32: error against no error is a membership test."""
+    """Fill one float32 record with numbers of 1e20 to 1e38. An error would be a membership test."""
     return _huge(target, np.float32, 1e20, -1e20, 1e25, -1e38)
 
 
 @attack(broken=OVERFLOWING, ours=with_certainty())
 def huge_float64_record(target):
-    """One record of 1e155 to 1.7e308 in float64: squares overflow, then logits and sums."""
+    """Fill one float64 record with numbers of 1e155 to 1.7e308. Squares overflow, then logits and sums."""
     return _huge(target, np.float64, 1e155, -1e155, 1e250, -1.7e308)
 
 
 @attack(broken=NAIVE, ours=ours())
 def tiny_record(target):
-    """One record of a subnormal number, one of -0.0: a norm of 0 is divided by."""
+    """Fill one record with tiny numbers, or with 0.0 or -0.0. Does the fit divide by a norm of 0?"""
     first = outcome(lambda: target(X, Y))
     rows = (np.zeros(X.shape[1]), np.full(X.shape[1], 5e-324), np.full(X.shape[1], -0.0), np.full(X.shape[1], 1e-170))
     found = [compared(first, outcome(lambda row=row: target(*changed(row=row)))) for row in rows]
@@ -72,24 +72,24 @@ def _largest_move(target, dtype, sizes):
         rows[5] = (direction * size).astype(dtype)
         moves.append(np.linalg.norm(np.asarray(target(rows, labels), dtype=np.float64) - base) / CLIP)
     moved = float(np.max(np.nan_to_num(moves, nan=np.inf)))
-    return Evidence(moved > 1.05, f"largest move {moved:.3f} clipping norms")
+    return Evidence(moved > 1.05, f"the sum moves by up to {moved:.3f} clipping norms")
 
 
 @attack(broken=_naive_sum, ours={"DPSGD": _clipped_sum})
 def contribution_of_any_size(target):
-    """Records of 1e-320 to 1e308: how far does one move the sum of clipped gradients?"""
+    """Vary the size of one record from 1e-320 to 1e308. How far does the sum of clipped gradients move?"""
     return _largest_move(target, np.float64, [10.0**power for power in (-320, -308, -160, -20, 0, 20, 153, 155, 308)])
 
 
 @attack(broken=_naive_sum, ours={"DPSGD": _clipped_sum})
 def contribution_in_float32(target):
-    """Records of 1e-44 to 1e38 in float32."""
+    """Vary the size of one float32 record from 1e-44 to 1e38. How far does the sum of clipped gradients move?"""
     return _largest_move(target, np.float32, [10.0**power for power in (-44, -38, -22, -10, 0, 10, 18, 20, 38)])
 
 
 @attack(broken=_naive_sum, ours={"DPSGD": _clipped_sum})
 def contribution_in_float16(target):
-    """Records up to 65504 in float16, where a norm of 300 overflows already."""
+    """Vary the size of one float16 record. The square of a norm of 300 already exceeds the limit of 65504."""
     return _largest_move(target, np.float16, [6e-8, 1e-4, 1.0, 300.0, 60000.0])
 
 
@@ -99,7 +99,7 @@ def _sequential(X, y):
 
 @attack(broken=_sequential, ours={"DPSGD": _clipped_sum})
 def rounding_of_long_sums(target):
-    """One record, then many small ones that sums in float16 round up because of it: sums move by more than the norm."""
+    """Put one record before many small ones that float16 sums then round up. How far does the sum move?"""
     without = np.full((1800, X.shape[1]), 0.0, np.float16)
     without[1:, 0] = 0.5005 * CLIP / 1024
     with_record = without.copy()
@@ -115,7 +115,7 @@ def rounding_of_long_sums(target):
     ours={name: target for name, target in with_certainty().items() if name != "SubsampleAggregate"},
 )
 def huge_float16_record(target):
-    """One record of 60000 in float16, whose largest number is 65504."""
+    """Fill one float16 record with 60000. The largest float16 number is 65504."""
     return _huge(target, np.float16, 300.0, -300.0, 6e4, -6e4)
 
 
@@ -125,12 +125,12 @@ def _sensitivity(X, y, norm):
 
 @attack(broken=lambda X, y, norm: 0.1 * np.sqrt(norm**2), ours={"ModelSensitivity": _sensitivity})
 def bound_whose_square_underflows(target):
-    """A public norm of 2.7e-162: its square keeps one binary digit, and the sensitivity is too small."""
+    """Set the public norm to 2.7e-162. Its square keeps one binary digit: is the sensitivity too small?"""
     try:
         ratio = target(0 * X, Y, norm=2.7e-162) / 2.7e-162 / target(0 * X, Y, norm=1.0)
     except ValueError:
         return Evidence(False, "refused")
-    return Evidence(bool(ratio < 0.99), f"{ratio:.2f} of the sensitivity that scales with the norm")
+    return Evidence(bool(ratio < 0.99), f"the sensitivity is {ratio:.2f} of its right value")
 
 
 @attack(
@@ -144,7 +144,7 @@ def bound_whose_square_underflows(target):
     },
 )
 def noise_that_underflows(target):
-    """A clipping norm of three times the smallest number and a tenth of it as noise: the noise is rounded to 0."""
+    """Set the clipping norm to three times the smallest number. Noise of a tenth of this norm is rounded to 0."""
     rows, labels = np.zeros_like(X), np.ones_like(Y)
     rows[:, 0] = 0.9
     try:
@@ -152,7 +152,9 @@ def noise_that_underflows(target):
     except ValueError:
         return Evidence(False, "refused")
     moved = np.any(first != np.asarray(target(-rows, labels, 1.5e-323, 0.1)))
-    return Evidence(bool(moved and np.array_equal(first, second)), f"two releases equal, the data seen: {bool(moved)}")
+    return Evidence(
+        bool(moved and np.array_equal(first, second)), f"two releases are equal, and depend on the data: {bool(moved)}"
+    )
 
 
 def _tolerant(X, y, noise_seed):
@@ -162,7 +164,7 @@ def _tolerant(X, y, noise_seed):
 
 @attack(broken=_tolerant, ours=ours("ModelSensitivity", "LossPerturbation", "NoisySGD", "AugmentedSGD"))
 def rows_just_above_the_bound(target):
-    """Rows longer than the bound by 9e-7, as rounding in float32 makes them: do they count more than their bound?"""
+    """Make rows longer than the bound by 9e-7, as float32 rounding does. Do they count more than it allows?"""
     rows = X / np.linalg.norm(X, axis=1, keepdims=True)
     try:
         longer = weights(target(rows * (1 + 9e-7), Y, noise_seed=2))
@@ -172,4 +174,4 @@ def rows_just_above_the_bound(target):
     apart = np.linalg.norm(longer - bounded)
     empty = weights(target(0 * rows, Y, noise_seed=2))
     more = apart / np.linalg.norm(bounded - empty)
-    return Evidence(bool(more > 1e-8), f"their part in the weights grows by {more:.1g} of it")
+    return Evidence(bool(more > 1e-8), f"relative growth of their contribution to the weights: {more:.1g}")

@@ -41,25 +41,25 @@ def _recovery(answered, scale):
     with np.errstate(over="ignore"):
         recovered = answered / scale
     error = np.median(np.abs(recovered - exact)) / np.abs(exact).max()
-    return Evidence(bool(error < 0.02), f"weights up to {error:.2g} of the largest (median)")
+    return Evidence(bool(error < 0.02), f"median error of the weights: {error:.2g} of the largest weight")
 
 
 @attack(broken=broken.fit(broken.NoisyAnswers), ours=PREDICTION)
 def tiny_queries(target):
-    """One query 1e-170 e_j for each feature: the squares of its norm underflow."""
+    """Ask one query 1e-170 e_j for each feature j. The squares in the query's norm underflow."""
     return _recovery(_asked(target(X, Y), 1e-170 * np.eye(X.shape[1])), 1e-170)
 
 
 @attack(broken=broken.fit(broken.NoisyAnswers), ours=PREDICTION)
 def subnormal_queries(target):
-    """Queries of some steps of the smallest positive number: the noise is rounded to 0 there, the logits are not."""
+    """Ask queries so small that the noise is rounded to 0, whereas the logits are not."""
     step, steps = 5e-324, 64
     return _recovery(_asked(target(X, Y), step * steps * np.eye(X.shape[1])), step * steps)
 
 
 @attack(broken=broken.fit(broken.NoisyAnswers), ours=PREDICTION)
 def huge_queries(target):
-    """Queries whose logits overflow beside infinite noise: an answer that is no NaN has the sign of the exact logit."""
+    """Ask queries whose logits and noise overflow. Answers that are not NaN may show the exact logit's sign."""
     fitted, exact = target(X, Y), _weights()
     large = np.flatnonzero(np.abs(exact) > 1.1)
     try:
@@ -75,7 +75,7 @@ def huge_queries(target):
 
 @attack(broken=broken.fit(broken.NoisyAnswers), ours=PREDICTION)
 def bisection_by_overflow(target):
-    """Queries scaled until an answer is NaN: the scale at which a logit overflows is the weight."""
+    """Scale a query until an answer is NaN. The scale at which a logit overflows gives the weight."""
     fitted, exact = target(X, Y), _weights()
     feature, query = int(np.abs(exact).argmax()), np.eye(X.shape[1])
     low, high = 1.0, 64.0  # the weight's absolute value is between
@@ -87,12 +87,12 @@ def bisection_by_overflow(target):
             return Evidence(False, "refused")
         low, high = (middle, high) if np.isnan(answered).any() else (low, middle)
     error = abs(low / abs(exact[feature]) - 1)
-    return Evidence(bool(error < 1e-3), f"largest weight up to a relative error of {error:.1g}")
+    return Evidence(bool(error < 1e-3), f"the largest weight, with a relative error of {error:.1g}")
 
 
 @attack(broken=lambda X, y: _Float32Norms().fit(X, y), ours=PREDICTION)
 def tiny_float32_queries(target):
-    """Queries of float32 whose squares underflow in float32 alone."""
+    """Ask float32 queries whose squares underflow in float32, but would not in float64."""
     return _recovery(_asked(target(X, Y), np.float32(1e-25) * np.eye(X.shape[1], dtype=np.float32)), 1e-25)
 
 
@@ -104,13 +104,13 @@ class _Float32Norms(broken.NoisyAnswers):
 
 @attack(broken=lambda X, y: _NoiselessAtZero().fit(X, y), ours=PREDICTION)
 def query_without_length(target):
-    """Queries of 0.0 and -0.0: an answer may hold nothing of the data, not even a sign."""
+    """Ask queries of 0.0 and -0.0. The answer, even its sign, must not depend on the data."""
     zeros = np.zeros((40, X.shape[1]))
     answered = np.concatenate([_asked(target(X, labels), sign * zeros) for labels in (Y, 1 - Y) for sign in (1, -1)])
     signs = np.signbit(answered).reshape(2, -1)
     constant = (signs == signs[:, :1]).all() and signs[0, 0] != signs[1, 0]
     return Evidence(
-        bool(constant or (answered.any() and len(set(answered)) < 8)), f"{len(set(answered))} answers differ"
+        bool(constant or (answered.any() and len(set(answered)) < 8)), f"distinct answers: {len(set(answered))}"
     )
 
 
@@ -121,7 +121,7 @@ class _NoiselessAtZero(broken.NoisyAnswers):
 
 @attack(broken=lambda X, y: _ForgetsRepeats().fit(X, y), ours=PREDICTION)
 def repeated_queries(target):
-    """One query asked 400 times in one call, and then once more."""
+    """Ask one query 400 times in one call, and then once more."""
     fitted = target(X, Y)
     _asked(fitted, np.repeat(queries(1), 400, axis=0))
     try:
@@ -140,14 +140,14 @@ class _ForgetsRepeats(broken.NoisyAnswers):
 
 @attack(broken=lambda X, y: _AnswersFirst().fit(X, y), ours=PREDICTION)
 def answers_of_a_refused_call(target):
-    """A batch that is too large is refused: what was computed of it must not stay with the estimator or the error."""
+    """Ask a batch that is too large. After the refusal, does the estimator or the error hold any answers?"""
     fitted = target(X, Y)
     try:
         _asked(fitted, np.repeat(queries(1), 401, axis=0))
     except RuntimeError as error:
         found = [*error.args, *vars(fitted).values()]
         kept = [value for value in found if isinstance(value, np.ndarray | list) and np.shape(value)[:1] == (401,)]
-        return Evidence(bool(kept), f"{len(kept)} arrays of answers kept")
+        return Evidence(bool(kept), f"arrays of answers that are still there: {len(kept)}")
     return Evidence(True, "the batch was answered")
 
 
