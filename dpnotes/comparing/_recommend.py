@@ -36,7 +36,11 @@ class Recommendation(Comparison):
 
     @property
     def chosen(self) -> str:
-        """Name of the method that ``best`` uses, which is the first of :attr:`helping` or else the majority class."""
+        """Name of the chosen method.
+
+        It is the first method in :attr:`helping` or, if none helps, the majority class. The attribute ``best`` holds
+        this method.
+        """
         return next(iter(self.helping), MAJORITY)
 
 

@@ -122,9 +122,9 @@ def provenance(rows: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row for each machine, device, version of PyTorch, commit and data set. The columns are rows (their number),
-        hours (total computing time), made by, computed again (number of rows, last date, result), data and until (the
-        last day).
+        One row for each machine, device, version of PyTorch, commit and data set. Its columns are "rows" (their
+        number), "hours" (total computing time), "made by", "computed again" (number of rows, last date, result), "data"
+        and "until" (the last day).
     """
     keys = ["machine", "device", "torch", "commit", "data"]
     there = rows.dropna(subset=["date"]).astype(dict.fromkeys([*keys, "date"], str))

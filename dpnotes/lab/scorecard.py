@@ -60,7 +60,7 @@ class Ours:
     answer : Mean, str or None
         Our value for a printed number, or the verdict on a sentence; None if the cell was not run.
     error : Mean
-        Error of the printed number, as a mean whose value is 0.
+        Uncertainty of the printed number: a mean with value 0, whose standard error is that of the printed number.
     causes : iterable of Cause
         Possible causes of a difference.
     tried : str

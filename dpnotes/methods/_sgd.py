@@ -275,8 +275,8 @@ class AugmentedSGD(BinaryRelease):
 
     Each pass goes through the records in a fresh order. A last batch of fewer than ``batch_size`` records is left out,
     because the sensitivity bound would not hold with it. The estimator retains only the noisy weights. The descent uses
-    floating point; the sensitivity includes its rounding errors, so a guarantee of status "proved" has the
-    implementation "exact".
+    floating point, and the sensitivity includes its rounding errors. If the ``status`` of the guarantee is "proved",
+    its ``implementation`` is therefore "exact".
 
     Parameters
     ----------

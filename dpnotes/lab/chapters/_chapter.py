@@ -236,7 +236,7 @@ class Chapter:
     Parameters
     ----------
     name : str
-        Name of its file without the ending, ``"bagging"``; unique in the book.
+        Name of the file without the ending, such as ``"bagging"`` for bagging.ipynb; unique in the book.
     root : Path
         Folder of the book.
     folder : str
@@ -374,7 +374,7 @@ def chapter(name: str, root: Path | None = None) -> Chapter:
     Parameters
     ----------
     name : str
-        Name of its file without the ending.
+        Name of the chapter's file without the ending.
     root : Path, optional
         Folder of the book. Default: :func:`dpnotes.lab.store.book_folder`.
 
