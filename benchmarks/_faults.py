@@ -202,7 +202,7 @@ class Shuffled(Descent):
 
 
 class NoiseReused(Descent):
-    """One model per class is trained, both from the same seed, so the noise can cancel in their difference."""
+    """Two models, one per class, are trained from the same seed. The added noise cancels in their difference."""
 
     def claim(self) -> PrivacyProfile:
         return super().claim().compose(2)

@@ -66,8 +66,8 @@ def race(
         "scikit-learn lbfgs, " + (str(X.dtype) if models == 1 else f"scaled from {len(others)} of the models"),
         bar,
         f"l2={l2:.3g}, {fits.iterations.mean():.1f} iterations, the other side "
-        f"{np.mean([m.n_iter_ for m in others]):.1f}; weights up to {np.abs(weights).max():.2f} "
-        f"differ by at most {moved:.1e}, and {gap:.1e} of the votes differ",
+        f"{np.mean([m.n_iter_ for m in others]):.1f}; largest weight {np.abs(weights).max():.2f}; "
+        f"weights differ by at most {moved:.1e}, and {gap:.1e} of the votes differ",
         device=device_name(device),
         gap=gap,
     )
@@ -139,7 +139,7 @@ def repeats_on_mnist(small: bool, device: str) -> Iterator[Row]:
         slow * repeats,
         "one repeat at a time from zero, scaled from one repeat",
         4,
-        f"{check}{ours.iterations.mean():.0f} iterations from the unperturbed optimum, which our time includes, and "
+        f"{check}{ours.iterations.mean():.0f} iterations from the unperturbed optimum (our time includes its fit), and "
         f"{one.iterations[0]} from zero",
         **common,
     )

@@ -137,7 +137,7 @@ def pickle_during_an_answer(target):
 
 @attack(broken=lambda X, y: _Races().fit(X, y), ours=TARGETS)
 def threads_that_race(target):
-    """Ask from eight threads at once. Each asks more than once, for half of the budget."""
+    """Ask from eight threads at once. Each asks more than once, each time for half of the budget."""
     fitted, answered = target(X, Y), []
     start = threading.Barrier(8)
 

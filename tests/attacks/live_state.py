@@ -178,7 +178,7 @@ def adjacency_of_the_defaults(target):
 
 @attack(broken=BROKEN, ours=ours())
 def preparation_that_looks_at_all_rows(target):
-    """A StandardScaler before the estimator releases means. Does the profile mention preparation?"""
+    """A StandardScaler in front of the estimator releases means. Does the profile mention preparation?"""
     assumption = target(X, Y).profile_.assumption
     return Evidence(
         "prepared" not in assumption,
@@ -229,7 +229,7 @@ def _fit_with_a_meddler(kind, settings):
     },
 )
 def parameter_changed_during_the_fit(target):
-    """Let a learner lower the noise during the fit. Does the profile still report the old noise?"""
+    """Let a learner lower the noise during the fit. Do the labels have less noise than the profile reports?"""
     fitted = target(X, Y)
     labels = fitted.labels_ if hasattr(fitted, "labels_") else fitted.predict(queries(40))
     unanimous = float(np.mean(labels))
