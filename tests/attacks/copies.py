@@ -79,7 +79,7 @@ def instance_dictionary(target):
 
 @attack(broken=COUNTER, ours=TARGETS)
 def saved_dictionary(target):
-    """Put back the __dict__ from before the first answer. A count that is stored in it would start again."""
+    """After the last answer, put back the __dict__ from before the first. A count stored in it would start again."""
     fitted = target(X, Y)
     before = dict(vars(fitted))
     total = _answered(fitted)
@@ -137,7 +137,7 @@ def pickle_during_an_answer(target):
 
 @attack(broken=lambda X, y: _Races().fit(X, y), ours=TARGETS)
 def threads_that_race(target):
-    """Ask from eight threads at once. Each asks more than once, for half of the budget."""
+    """Ask from eight threads at once. Each asks more than once, each time for half of the budget."""
     fitted, answered = target(X, Y), []
     start = threading.Barrier(8)
 

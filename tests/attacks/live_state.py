@@ -229,7 +229,7 @@ def _fit_with_a_meddler(kind, settings):
     },
 )
 def parameter_changed_during_the_fit(target):
-    """Let a learner lower the noise during the fit. Does the profile still report the old noise?"""
+    """Let a learner lower the noise during the fit. Do the labels then have less noise than the profile reports?"""
     fitted = target(X, Y)
     labels = fitted.labels_ if hasattr(fitted, "labels_") else fitted.predict(queries(40))
     unanimous = float(np.mean(labels))

@@ -37,7 +37,7 @@ def two_budgets(target):
 
 @attack(broken=broken.fit(broken.OutputPerturbation), ours=ours(*WITH_WEIGHTS))
 def neighbours_with_one_random_state(target):
-    """Fit two neighbouring data sets with one random_state. The change of the release points along the record."""
+    """Fit two neighbouring data sets with one random_state. Does the releases' difference point along the record?"""
     record = np.zeros(X.shape[1])
     record[3], record[8] = 0.6, -0.7
     changed = X.copy()

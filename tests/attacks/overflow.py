@@ -152,9 +152,8 @@ def noise_that_underflows(target):
     except ValueError:
         return Evidence(False, "refused")
     moved = np.any(first != np.asarray(target(-rows, labels, 1.5e-323, 0.1)))
-    return Evidence(
-        bool(moved and np.array_equal(first, second)), f"two releases are equal, and depend on the data: {bool(moved)}"
-    )
+    bare = bool(moved and np.array_equal(first, second))
+    return Evidence(bare, f"two releases are equal, and depend on the data: {bare}")
 
 
 def _tolerant(X, y, noise_seed):
@@ -164,7 +163,7 @@ def _tolerant(X, y, noise_seed):
 
 @attack(broken=_tolerant, ours=ours("ModelSensitivity", "LossPerturbation", "NoisySGD", "AugmentedSGD"))
 def rows_just_above_the_bound(target):
-    """Make rows longer than the bound by 9e-7, as float32 rounding does. Do they count more than it allows?"""
+    """Make rows longer than the bound by 9e-7, as float32 rounding does. Do they count more than the bound allows?"""
     rows = X / np.linalg.norm(X, axis=1, keepdims=True)
     try:
         longer = weights(target(rows * (1 + 9e-7), Y, noise_seed=2))
