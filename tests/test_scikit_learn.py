@@ -45,7 +45,7 @@ COMMON = {"noise_seed": 0, "device": "cpu"}
 LINEAR = COMMON | {"norm": 1e4, "l2": 1e-2}  # the checks' features are up to 1e3 long
 SGD = {"batch_size": 5, "norm": 1e4, "learning_rate": 0.1, "require_bound": False, "steps": 500, "noise_seed": 0}
 COPY = {
-    "check_estimators_pickle": "a pickled copy does not know of other answers, so it answers only once it is resumed"
+    "check_estimators_pickle": "a pickled copy does not know of other answers, so it answers only after it is resumed"
 }
 CELL = {"check_dtype_object": "an error would reveal a cell that is not a number, so such a cell counts as 0"}
 ONE_RECORD = {"check_fit2d_1sample": "a subsample of four needs four records, and our error is worded differently"}

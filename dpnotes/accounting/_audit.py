@@ -158,7 +158,8 @@ def audit_delta(
     """Lower confidence bound on delta(epsilon) at a fixed epsilon.
 
     Use this audit for mechanisms that reveal a record outright with some probability, as bagging does. For such a
-    mechanism, :func:`audit_epsilon` shows only by how much the assumed delta is below the delta of the mechanism.
+    mechanism, :func:`audit_epsilon` shows only that the assumed delta is too small: the bound of :func:`audit_epsilon`
+    then grows without limit as the number of trials grows.
 
     Parameters
     ----------

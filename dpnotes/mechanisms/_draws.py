@@ -102,11 +102,11 @@ def draw_partitions(n: int, *, n_chunks: int, n_partitions: int, scheme: str = "
     """Draw random partitions of ``n`` records into shards.
 
     ``"independent"``: each record draws its shards independently of the other records, so adding or removing one record
-    changes one shard of each partition. A draw for more records begins with the same n rows, and its next row equals
-    the ``joining`` of the draw for n. ``"balanced"``: each partition is drawn uniformly from the partitions whose
-    shards differ by at most one record in size, and ``joining`` is the first of the smaller shards. Replacing a record
-    changes one shard of each balanced partition. Adding a record can change two shards, because it can displace another
-    record. Therefore balanced partitions suit only the replace-one adjacency.
+    changes one shard of each partition. A draw for more records with the same seed begins with the n rows of the draw
+    for n, and its next row is the ``joining`` of that draw. ``"balanced"``: each partition is drawn uniformly from the
+    partitions whose shards differ by at most one record in size, and ``joining`` is the first of the smaller shards.
+    Replacing a record changes one shard of each balanced partition. Adding a record can change two shards, because it
+    can displace another record. Therefore balanced partitions suit only the replace-one adjacency.
 
     Parameters
     ----------

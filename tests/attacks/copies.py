@@ -79,7 +79,7 @@ def instance_dictionary(target):
 
 @attack(broken=COUNTER, ours=TARGETS)
 def saved_dictionary(target):
-    """Put back the __dict__ from before the first answer. A count that is stored in it would start again."""
+    """After the last answer, put back the __dict__ from before the first. A count stored in it would start again."""
     fitted = target(X, Y)
     before = dict(vars(fitted))
     total = _answered(fitted)

@@ -205,7 +205,7 @@ def attributes_without_noise(target):
 
 @attack(broken=REFUSES, ours=ours(*RELEASED, *WITH_PUBLIC))
 def published_release(target):
-    """Search the result of ``publish()`` for values without noise: vote counts, agreement and teachers."""
+    """Search the result of ``publish()`` for values without noise, such as vote counts, agreement and teachers."""
     return _evidence(target, lambda fitted: fitted.publish())
 
 
