@@ -228,7 +228,7 @@ def test_status_says_what_was_computed_again_and_what_is_out_of_date(run, stores
     assert run("results", "status")[1] == f"{standing}2 of 16, the last on {today}; all agree)\n"
     kept = pd.read_csv(stores / "published" / "verifications.csv")
     assert set(kept["row"]) == set(sweep.read_store(published).sort_values("seconds")["row"].head(2))
-    assert "computed again: 2 of 16, the last" in experiments.verified("test_cli")
+    assert "computed again as a check: 2 of 16, the last" in experiments.verified("test_cli")
     monkeypatch.setitem(HERE, "more", 1.0)
     run("results", "verify", "--sample", 1, "--cheapest")
     assert run("results", "status")[1] == f"{standing}2 of 16, the last on {today}; 1 differ)\n"
