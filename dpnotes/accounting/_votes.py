@@ -333,8 +333,8 @@ def gnmax(
     ------
     Papernot et al. (2018), Proposition 8; Dong, Roth and Su (2022) for the exact composition. For given counts,
     Proposition 7 of Papernot et al. (2018) bounds the probability q of an answer other than the class with most votes.
-    A test that rejects under one data set with probability p <= q or p >= 1 - q rejects under the other with
-    probability at most Phi(Phi^-1(p) + sqrt 2 / sigma).
+    Let a test reject with probability p under one data set, where p <= q or p >= 1 - q. Under the other data set
+    it rejects with probability at most Phi(Phi^-1(p) + sqrt 2 / sigma).
 
     Examples
     --------
