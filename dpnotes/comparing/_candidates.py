@@ -150,9 +150,8 @@ class MajorityClass(PrivateClassifier):
     """Classifier that always answers one class, drawn with probability proportional to ``exp(beta n_c)``.
 
     n_c is the number of records of class c: each record votes for its own class. This is the exponential mechanism on
-    the counts.
-    It usually finds the most frequent class if this class leads by more than a few multiples of ``1 / beta``. The
-    classifier does not use the features.
+    the counts. It usually finds the most frequent class if this class leads by more than a few multiples of
+    ``1 / beta``. The classifier does not use the features.
 
     Parameters
     ----------
