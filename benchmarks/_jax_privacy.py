@@ -1,4 +1,6 @@
-"""jax_privacy's side of ``auditing.py``, run by it in an environment of its own: needs jax_privacy, nothing of ours."""
+"""jax_privacy's side of ``auditing.py``, run by it in an environment of its own:
+needs jax_privacy, nothing of ours.
+"""
 
 import json
 import sys
@@ -18,20 +20,30 @@ def epsilons(members, nonmembers, deltas):
         started = time.perf_counter()
         auditor = auditing.CanaryScoreAuditor(members, nonmembers)
         bounds = [
-            auditor.epsilon_clopper_pearson(LEVEL, delta, one_sided=False, threshold_strategy=strategy)
+            auditor.epsilon_clopper_pearson(
+                LEVEL, delta, one_sided=False, threshold_strategy=strategy
+            )
             for delta in deltas
         ]
-        found[name] = ([float(bound) for bound in bounds], time.perf_counter() - started)
+        found[name] = (
+            [float(bound) for bound in bounds],
+            time.perf_counter() - started,
+        )
     return found
 
 
 def one_run(members, nonmembers, deltas):
-    """The same of one run: Steinke et al. and, for Gaussian noise, Mahloujifar et al."""
+    """The same of one run: Steinke et al. and, for Gaussian noise, Mahloujifar et
+    al.
+    """
     found = {}
     for name in ("epsilon_one_run", "epsilon_one_run_fdp"):
         started = time.perf_counter()
         auditor = auditing.CanaryScoreAuditor(members, nonmembers)
-        found[name] = ([float(getattr(auditor, name)(LEVEL, delta)) for delta in deltas], time.perf_counter() - started)
+        found[name] = (
+            [float(getattr(auditor, name)(LEVEL, delta)) for delta in deltas],
+            time.perf_counter() - started,
+        )
     return found
 
 
@@ -43,7 +55,10 @@ def main() -> None:
         json.dumps(
             {
                 "version": metadata.version("jax_privacy"),
-                "found": [sides[case["runs_kind"]](*case["scores"], case["deltas"]) for case in given],
+                "found": [
+                    sides[case["runs_kind"]](*case["scores"], case["deltas"])
+                    for case in given
+                ],
             }
         )
     )

@@ -1,13 +1,18 @@
-"""What audits find, on trainings with planted faults, on sound ones and on what ``compare`` compares.
+"""What audits find, on trainings with planted faults, on sound ones and on what
+``compare`` compares.
 
-    python -m benchmarks.audit_faults faults --keep      each in two minutes of one process: is it refuted?
-    python -m benchmarks.audit_faults sound --keep       again and again in five seconds: how often is one refuted?
-    python -m benchmarks.audit_faults curve --keep       of known truth, in more and more time: how near is the bound?
-    python -m benchmarks.audit_faults strategies --keep  many runs, bets, many canaries in one run, all in 30 seconds
-    python -m benchmarks.audit_faults methods --keep     private learners and the private choice
-    python -m benchmarks.audit_faults visible --keep     what the last weights of DP-SGD could show (no runs)
+    python -m benchmarks.audit_faults faults --keep      each in two minutes of one
+    process: is it refuted? python -m benchmarks.audit_faults sound --keep       again
+    and again in five seconds: how often is one refuted? python -m
+    benchmarks.audit_faults curve --keep       of known truth, in more and more time:
+    how near is the bound? python -m benchmarks.audit_faults strategies --keep  many
+    runs, bets, many canaries in one run, all in 30 seconds python -m
+    benchmarks.audit_faults methods --keep     private learners and the private choice
+    python -m benchmarks.audit_faults visible --keep     what the last weights of DP-SGD
+    could show (no runs)
 
-With ``--keep`` rows go to ``book/results/audits_NAME.csv``, and what is there is not done again.
+With ``--keep`` rows go to ``book/results/audits_NAME.csv``, and what is there is not
+done again.
 """
 
 from __future__ import annotations
@@ -25,7 +30,13 @@ import pandas as pd
 from sklearn.base import clone
 
 import dpnotes
-from dpnotes.accounting import PrivacyProfile, approximate, clopper_pearson, dp_sgd, pure
+from dpnotes.accounting import (
+    PrivacyProfile,
+    approximate,
+    clopper_pearson,
+    dp_sgd,
+    pure,
+)
 from dpnotes.auditing import Betting, lira, one_run
 from dpnotes.comparing import OTHERS, OURS, Candidate, Task, Unsuited, private_choice
 from dpnotes.lab.audits import STRATEGIES
@@ -37,25 +48,33 @@ from ._faults import ATTAINED, FAULTS, NORM, SOUND, Descent, Target, table
 RESULTS = Path(__file__).resolve().parents[1] / "book" / "results"
 ABOUT = ("machine", "python", "commit", "date")
 DELTA = 1e-5
-EPSILONS = np.append(0.0, np.geomspace(0.1, 10, 10))  # at which bounds of delta are compared with the claim
+# at which bounds of delta are compared with the claim
+EPSILONS = np.append(0.0, np.geomspace(0.1, 10, 10))
 BUDGETS = (1.0, 3.0, 10.0, 30.0, 120.0)  # seconds, of the curve
 CANARIES, EMPTY = 15, 2  # that share a run; the label of an empty record
 Row = dict[str, Any]
 Train = Callable[[Any, Any, int], Any]
-Planned = tuple[Row, Callable[[], Row]]  # what tells a row, and how the rest of it is found
+# what tells a row, and how the rest of it is found
+Planned = tuple[Row, Callable[[], Row]]
 
 
 def fraction(delta: Callable[[Any], Any], claim: PrivacyProfile) -> float:
     """The largest part of the claim's delta that a lower bound reaches."""
-    return float(np.max(np.asarray(delta(EPSILONS)) / np.maximum(claim.delta(EPSILONS), 1e-12)))
+    return float(
+        np.max(np.asarray(delta(EPSILONS)) / np.maximum(claim.delta(EPSILONS), 1e-12))
+    )
 
 
 def scored(target: Target) -> Any:
-    """The training; with a score of its author, one that gives a function of records: the score for each class."""
+    """The training; with a score of its author, one that gives a function of
+    records: the score for each class.
+    """
 
     def train(X: Any, y: Any, seed: int) -> Any:
         result = target.train(X, y, seed)
-        return lambda records: np.array([target.score(result, records[0], label) for label in (0, 1)])
+        return lambda records: np.array(
+            [target.score(result, records[0], label) for label in (0, 1)]
+        )
 
     return target.train if target.score is None else train
 
@@ -64,7 +83,12 @@ def audited(target: Target, seconds: float, random_state: int = 0) -> Row:
     """A row of what ``audit`` finds."""
     X, y = table()
     claim = target.claim()
-    settings = {"claim": claim, "seconds": seconds, "domain": NORM, "random_state": random_state}
+    settings = {
+        "claim": claim,
+        "seconds": seconds,
+        "domain": NORM,
+        "random_state": random_state,
+    }
     report = dpnotes.audit(scored(target), X, y, **settings)
     how, _, canary = report.strategy.partition("; canary: ")
     strategy, _, event = how.partition(": ")
@@ -83,8 +107,16 @@ def audited(target: Target, seconds: float, random_state: int = 0) -> Row:
     }
 
 
-def planned(name: str, target: Target, seconds: float, seed: int = 0, **asked: str) -> Planned:
-    head = {"training": name, "random_state": seed, "words": target.words, **asked, "budget": seconds}
+def planned(
+    name: str, target: Target, seconds: float, seed: int = 0, **asked: str
+) -> Planned:
+    head = {
+        "training": name,
+        "random_state": seed,
+        "words": target.words,
+        **asked,
+        "budget": seconds,
+    }
     return head, partial(audited, target, seconds, seed)
 
 
@@ -93,12 +125,20 @@ def faults() -> Iterator[Planned]:
 
 
 def sound() -> Iterator[Planned]:
-    yield from (planned(name, target, 5.0, seed) for name, target in SOUND.items() for seed in range(100))
+    yield from (
+        planned(name, target, 5.0, seed)
+        for name, target in SOUND.items()
+        for seed in range(100)
+    )
 
 
 def curve() -> Iterator[Planned]:
-    for name, target in (ATTAINED | {"Poisson samples": SOUND["Poisson samples"]}).items():
-        yield from (planned(name, target, seconds, asked=STRATEGIES[0]) for seconds in BUDGETS)
+    for name, target in (
+        ATTAINED | {"Poisson samples": SOUND["Poisson samples"]}
+    ).items():
+        yield from (
+            planned(name, target, seconds, asked=STRATEGIES[0]) for seconds in BUDGETS
+        )
 
 
 def strategies() -> Iterator[Planned]:
@@ -106,14 +146,20 @@ def strategies() -> Iterator[Planned]:
     for name, target in SOUND.items():
         for asked, way in zip(STRATEGIES, ways, strict=True):
             head, by_audit = planned(name, target, 30.0, asked=asked)
-            yield head, by_audit if way is None else partial(way, target, target.claim(), 30.0)
+            yield (
+                head,
+                by_audit if way is None else partial(way, target, target.claim(), 30.0),
+            )
 
 
-# Strategies that audit does not choose: by the plain functions, with a canary that it found, or with many
+# Strategies that audit does not choose: by the plain functions, with a canary that it
+# found, or with many
 
 
 def fitted(target: Target) -> Train:
-    """The training as a function; an estimator takes an empty record in place of one that is left out."""
+    """The training as a function; an estimator takes an empty record in place of one
+    that is left out.
+    """
     if not hasattr(target.train, "get_params"):
         return target.train
     return lambda X, y, seed: clone(target.train).set_params(noise_seed=seed).fit(X, y)
@@ -131,21 +177,42 @@ def shown(result: Any, x: Any, label: int) -> list[float]:
 
 
 def bets(target: Target, claim: PrivacyProfile, seconds: float) -> Row:
-    """Betting on pairs of runs, with the canary of an audit in a quarter of the time."""
+    """Betting on pairs of runs, with the canary of an audit in a quarter of the
+    time.
+    """
     X, y = table()
     began, train = time.perf_counter(), fitted(target)
-    report = dpnotes.audit(scored(target), X, y, claim=claim, seconds=seconds / 4, domain=NORM)
+    report = dpnotes.audit(
+        scored(target), X, y, claim=claim, seconds=seconds / 4, domain=NORM
+    )
     x, label = report.canary
-    without = (X, y) if train is target.train else (np.vstack([0 * x, X]), np.append(EMPTY, y))
+    without = (
+        (X, y)
+        if train is target.train
+        else (np.vstack([0 * x, X]), np.append(EMPTY, y))
+    )
     pairs: list[tuple[Any, Any]] = []
     while time.perf_counter() - began < seconds:
         seed = 2 * len(pairs)
-        results = train(np.vstack([x, X]), np.append(label, y), seed), train(*without, seed + 1)
+        results = (
+            train(np.vstack([x, X]), np.append(label, y), seed),
+            train(*without, seed + 1),
+        )
         pairs.append(tuple(shown(result, x, label) for result in results))
     audit = _replayed(claim, pairs)
-    low = [_largest(lambda delta, e=e: _replayed(approximate(e, delta), pairs).refuted) for e in EPSILONS]
-    runs, own = report.runs + 2 * len(pairs), {"refuted": audit.refuted, "p_value": audit.p_value}
-    return own | {"seconds": seconds, "runs": runs, "fraction": fraction(lambda _: low, claim)}
+    low = [
+        _largest(lambda delta, e=e: _replayed(approximate(e, delta), pairs).refuted)
+        for e in EPSILONS
+    ]
+    runs, own = (
+        report.runs + 2 * len(pairs),
+        {"refuted": audit.refuted, "p_value": audit.p_value},
+    )
+    return own | {
+        "seconds": seconds,
+        "runs": runs,
+        "fraction": fraction(lambda _: low, claim),
+    }
 
 
 def _replayed(claim: PrivacyProfile, pairs: list[tuple[Any, Any]]) -> Betting:
@@ -163,32 +230,59 @@ def _largest(refuted: Callable[[float], bool], steps: int = 7) -> float:
     return low
 
 
-def shared(target: Target, claim: PrivacyProfile, seconds: float, *, shadows: bool = False) -> Row:
-    """Many canaries in each run, in or out by a coin; ``shadows``: scored by ratios of half of the runs."""
+def shared(
+    target: Target, claim: PrivacyProfile, seconds: float, *, shadows: bool = False
+) -> Row:
+    """Many canaries in each run, in or out by a coin; ``shadows``: scored by ratios
+    of half of the runs.
+    """
     X, y = table()
-    began, train, generator = time.perf_counter(), fitted(target), np.random.default_rng(0)
-    far = np.argsort(-np.abs(X[:, 0]))[:CANARIES]  # canaries are these records with the other label
+    began, train, generator = (
+        time.perf_counter(),
+        fitted(target),
+        np.random.default_rng(0),
+    )
+    # canaries are these records with the other label
+    far = np.argsort(-np.abs(X[:, 0]))[:CANARIES]
     scores, coins = [], []
     while time.perf_counter() - began < seconds:
         there, labels = generator.random(CANARIES) < 0.5, y.copy()
         labels[far] = np.where(there, 1 - y[far], EMPTY)
         kept = (labels != EMPTY) | (train is not target.train)
-        result = train(np.where((labels == EMPTY)[:, None], 0, X)[kept], labels[kept], len(coins))
+        result = train(
+            np.where((labels == EMPTY)[:, None], 0, X)[kept], labels[kept], len(coins)
+        )
         scores.append([shown(result, X[place], 1 - y[place])[-1] for place in far])
         coins.append(there)
     found, included, half = np.array(scores), np.array(coins), len(coins) // 2
     if shadows:
-        ins, outs = (np.where(there, found, np.nan)[:half] for there in (included, ~included))
-        found, included = lira(ins, outs, found[half:], variance="fixed"), included[half:]
+        ins, outs = (
+            np.where(there, found, np.nan)[:half] for there in (included, ~included)
+        )
+        found, included = (
+            lira(ins, outs, found[half:], variance="fixed"),
+            included[half:],
+        )
     report = one_run(found.ravel(), included.ravel(), claim=claim)
-    own = {"refuted": report.refuted, "p_value": report.p_value, "seconds": seconds, "runs": len(coins)}
-    return own | {"epsilon": report.epsilon(DELTA), "mu": report.mu, "fraction": fraction(report.delta, claim)}
+    own = {
+        "refuted": report.refuted,
+        "p_value": report.p_value,
+        "seconds": seconds,
+        "runs": len(coins),
+    }
+    return own | {
+        "epsilon": report.epsilon(DELTA),
+        "mu": report.mu,
+        "fraction": fraction(report.delta, claim),
+    }
 
 
 # What is compared, and the private choice, together at a familywise confidence of 0.95
 
-ROWS, COLUMNS, TASK_DELTA, ANSWERS = 200, 8, 0.02, 8  # a delta that is large enough for bagging
-CONFIDENCE = 1 - 0.05 / (2 * len([*OURS, *OTHERS]))  # more audits than there are: no name chooses the level
+# a delta that is large enough for bagging
+ROWS, COLUMNS, TASK_DELTA, ANSWERS = 200, 8, 0.02, 8
+# more audits than there are: no name chooses the level
+CONFIDENCE = 1 - 0.05 / (2 * len([*OURS, *OTHERS]))
 
 
 def task(epsilon: float) -> Task:
@@ -196,7 +290,9 @@ def task(epsilon: float) -> Task:
 
 
 def suited(candidate: Candidate, epsilon: float, which: int) -> Any:
-    """The estimator at the setting of that number among those that suit the task; None if none does."""
+    """The estimator at the setting of that number among those that suit the task;
+    None if none does.
+    """
     found = []
     for setting in candidate.settings:
         try:
@@ -207,20 +303,41 @@ def suited(candidate: Candidate, epsilon: float, which: int) -> Any:
 
 
 def methods() -> Iterator[Planned]:
-    """Each method at two settings, those of other libraries where they are installed, and the private selection."""
+    """Each method at two settings, those of other libraries where they are
+    installed, and the private selection.
+    """
     cancer = dpnotes.data.load("breast_cancer")
-    X = ClipNorm().fit_transform(2 * np.asarray(cancer.X_train[:ROWS, :COLUMNS], dtype=np.float64) - 1)
+    X = ClipNorm().fit_transform(
+        2 * np.asarray(cancer.X_train[:ROWS, :COLUMNS], dtype=np.float64) - 1
+    )
     y = cancer.y_train[:ROWS].astype(np.int64)
     named = {candidate.name: candidate for candidate in (*OURS, *OTHERS)}
-    shortlist = [(named[name], named[name].settings[0]) for name in ("ClassMeans", "majority class")]
+    shortlist = [
+        (named[name], named[name].settings[0])
+        for name in ("ClassMeans", "majority class")
+    ]
 
     def choice(epsilon: float, X: Any, y: Any, seed: int) -> int:
-        about = {"epsilon": epsilon, "n_blocks": 4, "random_state": 0, "noise_seed": seed, "n_jobs": 1}
+        about = {
+            "epsilon": epsilon,
+            "n_blocks": 4,
+            "random_state": 0,
+            "noise_seed": seed,
+            "n_jobs": 1,
+        }
         return private_choice(shortlist, X, y, task(epsilon), **about)
 
     def found(train: Any, claim: PrivacyProfile, seconds: float) -> Row:
         try:
-            report = dpnotes.audit(train, X, y, claim=claim, seconds=seconds, domain=1.0, confidence=CONFIDENCE)
+            report = dpnotes.audit(
+                train,
+                X,
+                y,
+                claim=claim,
+                seconds=seconds,
+                domain=1.0,
+                confidence=CONFIDENCE,
+            )
         except ValueError:  # too few seconds for what takes long to train
             if seconds > 20:
                 raise
@@ -239,8 +356,14 @@ def methods() -> Iterator[Planned]:
         }
 
     for which, epsilon in enumerate((1.0, 4.0)):
-        trainings = {name: suited(candidate, epsilon, which) for name, candidate in named.items()}
-        claims = {name: own.fit(X, y).profile_ for name, own in trainings.items() if own is not None}
+        trainings = {
+            name: suited(candidate, epsilon, which) for name, candidate in named.items()
+        }
+        claims = {
+            name: own.fit(X, y).profile_
+            for name, own in trainings.items()
+            if own is not None
+        }
         trainings["private choice"], claims["private choice"] = (
             partial(choice, epsilon),
             pure(epsilon, adjacency="zero-out"),
@@ -254,19 +377,36 @@ def methods() -> Iterator[Planned]:
 
 
 def visible() -> Iterator[Planned]:
-    """Of claims of DP-SGD that publishes its last weights alone, as fractions of the claim.
+    """Of claims of DP-SGD that publishes its last weights alone, as fractions of the
+    claim.
 
-    ``accounted``: what exact accounting leaves of it; ``last``: what of it the last weights show along the gradient of
-    one record; ``seen``: what they show by one of norm 1.
+    ``accounted``: what exact accounting leaves of it; ``last``: what of it the last
+    weights show along the gradient of one record; ``seen``: what they show by one of
+    norm 1.
     """
     model = SOUND["DPSGD"].train
-    softmax = Descent(  # of two classes: gradients are those of one logit, sqrt(2) times as long
-        model.steps, model.sample_rate, model.noise_multiplier, clip=model.clipping_norm / math.sqrt(2)
+    # of two classes: gradients are those of one logit, sqrt(2) times as long
+    softmax = Descent(
+        model.steps,
+        model.sample_rate,
+        model.noise_multiplier,
+        clip=model.clipping_norm / math.sqrt(2),
     )
-    for name, training in (("Poisson samples", SOUND["Poisson samples"].train), ("DPSGD", softmax)):
-        exact = dp_sgd(noise_multiplier=training.noise, sample_rate=training.rate, steps=training.steps)
+    for name, training in (
+        ("Poisson samples", SOUND["Poisson samples"].train),
+        ("DPSGD", softmax),
+    ):
+        exact = dp_sgd(
+            noise_multiplier=training.noise,
+            sample_rate=training.rate,
+            steps=training.steps,
+        )
         length, claim = training.length(*table()), SOUND[name].claim()
-        shows = {"accounted": exact.delta, "last": training.shown, "seen": partial(training.shown, length=length)}
+        shows = {
+            "accounted": exact.delta,
+            "last": training.shown,
+            "seen": partial(training.shown, length=length),
+        }
         yield {"training": name}, partial(_fractions, shows, claim)
 
 
@@ -285,14 +425,24 @@ PARTS = {  # and what tells its rows apart
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("part", choices=[part.__name__ for part in PARTS])
-    parser.add_argument("--keep", action="store_true", help="store the rows for the book")
+    parser.add_argument(
+        "--keep", action="store_true", help="store the rows for the book"
+    )
     given = parser.parse_args()
-    part, names = next((part, names) for part, names in PARTS.items() if part.__name__ == given.part)
+    part, names = next(
+        (part, names) for part, names in PARTS.items() if part.__name__ == given.part
+    )
     path = RESULTS / f"audits_{given.part}.csv"
     there = given.keep and path.is_file()
-    rows = pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records") if there else []
+    rows = (
+        pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")
+        if there
+        else []
+    )
     known = {tuple(row[name] for name in names) for row in rows}
     about, p_values = {name: provenance().get(name) for name in ABOUT}, []
     for head, compute in part():
@@ -313,7 +463,10 @@ def main() -> None:
     for level in (0.05, 0.01) if p_values else ():
         refuted = sum(p_value <= level for p_value in p_values)
         low, high = clopper_pearson(refuted, len(p_values))
-        print(f"{refuted} of {len(p_values)} refuted at {1 - level:g}: {low:.2%} to {high:.2%}")
+        print(
+            f"{refuted} of {len(p_values)} refuted at {1 - level:g}: {low:.2%} to"
+            f" {high:.2%}"
+        )
 
 
 def text(value: Any) -> str:

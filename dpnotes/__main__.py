@@ -6,7 +6,9 @@ from dpnotes._extras import MissingExtra
 
 
 def main() -> None:
-    """Run the command line; without its extra, say in one line how to install it and exit with code 1."""
+    """Run the command line; without its extra, say in one line how to install it and
+    exit with code 1.
+    """
     try:
         from dpnotes.lab import cli
     except MissingExtra as error:

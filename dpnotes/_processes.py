@@ -1,4 +1,6 @@
-"""Leftovers of processes that were killed: who has made a file, and whether that process still runs."""
+"""Leftovers of processes that were killed: who has made a file, and whether that
+process still runs.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,11 @@ from pathlib import Path
 
 
 def leftovers(folder: Path, before: str, after: str = "") -> Iterator[Path]:
-    """Give what a folder has under names ``BEFORE<process id>-ANYTHING<AFTER>`` whose process does not run any more.
+    """Give what a folder has under names ``BEFORE<process id>-ANYTHING<AFTER>`` whose
+    process does not run any more.
 
-    Of processes of this machine; where a process cannot be asked for (elsewhere than on POSIX), nothing is given.
+    Of processes of this machine; where a process cannot be asked for (elsewhere than on
+    POSIX), nothing is given.
     """
     pattern = re.compile(re.escape(before) + r"(\d+)-.*" + re.escape(after))
     for path in folder.iterdir():

@@ -1,7 +1,7 @@
 """The bases of an estimator, with types.
 
-scikit-learn has none, and for a class whose base has no types a type checker lets any argument pass:
-``ModelSensitivity("1.0", l2=0.1)``.
+scikit-learn has none, and for a class whose base has no types a type checker lets any
+argument pass: ``ModelSensitivity("1.0", l2=0.1)``.
 """
 
 from typing import TYPE_CHECKING, Any, Self
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
         def set_output(self, *, transform: str | None = None) -> Self: ...
 
     class OneToOneFeatureMixin:
-        def get_feature_names_out(self: Any, input_features: ArrayLike | None = None) -> NDArray[Any]: ...
+        def get_feature_names_out(
+            self: Any, input_features: ArrayLike | None = None
+        ) -> NDArray[Any]: ...
 
 else:
     from sklearn.base import BaseEstimator as BaseEstimator

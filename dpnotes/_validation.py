@@ -1,6 +1,8 @@
-"""Checks of arguments, used by every package: each error names the parameter, its value and what would be valid.
+"""Checks of arguments, used by every package: each error names the parameter, its value
+and what would be valid.
 
-A check returns the value in the form that the caller computes with. The type aliases of the package are here, too.
+A check returns the value in the form that the caller computes with. The type aliases of
+the package are here, too.
 """
 
 from __future__ import annotations
@@ -20,29 +22,41 @@ Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
 Features = NDArray[np.floating]  # float32 or float64
 
-MOST_CLASSES = 50  # different numbers that are taken for labels where no classes are declared
-CONTINUOUS = "a number to predict: cut it at public thresholds, or use diffprivlib.models.LinearRegression"
+# different numbers that are taken for labels where no classes are declared
+MOST_CLASSES = 50
+CONTINUOUS = (
+    "a number to predict: cut it at public thresholds, or use"
+    " diffprivlib.models.LinearRegression"
+)
 FIRST = "the first argument"  # where the teachers' learner stood
 Kind = TypeVar("Kind", bound=Callable[..., Any])
 
 
 def renamed(**names: tuple[str, ...]) -> Callable[[Kind], Kind]:
-    """Let a function or an estimator accept old names of its parameters for one version, with a FutureWarning.
+    """Let a function or an estimator accept old names of its parameters for one
+    version, with a FutureWarning.
 
-    ``new=(old, ...)`` gives the old names of a parameter. If there are several, its value is the tuple of their values.
+    ``new=(old, ...)`` gives the old names of a parameter. If there are several, its
+    value is the tuple of their values.
     """
 
     def accepting(own: Callable[..., Any], name: str) -> Callable[..., Any]:
         @functools.wraps(own)
         def call(*args: Any, **given: Any) -> Any:
-            if len(args) > 1 and (hasattr(args[1], "fit") or hasattr(args[1], "fit_many")):
+            if len(args) > 1 and (
+                hasattr(args[1], "fit") or hasattr(args[1], "fit_many")
+            ):
                 given, args = given | {FIRST: args[1]}, (args[0], *args[2:])
             for new, old in names.items():
                 if given.keys() & set(old):
                     message = f"{name}: give {new}= instead of {' and '.join(old)}"
                     if new in given or not given.keys() >= set(old):
                         raise TypeError(message)
-                    warnings.warn(f"{message}, which version 0.2 will refuse", FutureWarning, stacklevel=2)
+                    warnings.warn(
+                        f"{message}, which version 0.2 will refuse",
+                        FutureWarning,
+                        stacklevel=2,
+                    )
                     values = tuple(given.pop(former) for former in old)
                     given[new] = values if len(values) > 1 else values[0]
             return own(*args, **given)
@@ -52,7 +66,8 @@ def renamed(**names: tuple[str, ...]) -> Callable[[Kind], Kind]:
     def wrap(kind: Any) -> Any:
         if not hasattr(kind, "set_params"):  # a function
             call = accepting(kind, kind.__name__)
-            kind.__globals__.setdefault("__test__", {})[kind.__name__] = call  # doctest looks for no decorated function
+            # doctest looks for no decorated function
+            kind.__globals__.setdefault("__test__", {})[kind.__name__] = call
             return call
         for method in ("__init__", "set_params"):
             setattr(kind, method, accepting(getattr(kind, method), kind.__name__))
@@ -61,10 +76,19 @@ def renamed(**names: tuple[str, ...]) -> Callable[[Kind], Kind]:
     return wrap
 
 
-def at_least(name: str, value: int, low: int, *, most: tuple[str, int] | None = None, why: str = "") -> int:
-    """Give ``value`` as an int; it must be an integer >= ``low`` and, if ``most`` is given, at most that limit.
+def at_least(
+    name: str,
+    value: int,
+    low: int,
+    *,
+    most: tuple[str, int] | None = None,
+    why: str = "",
+) -> int:
+    """Give ``value`` as an int; it must be an integer >= ``low`` and, if ``most`` is
+    given, at most that limit.
 
-    ``most`` is a pair of the limit's name and value, and ``why`` is a reason that is appended to the message.
+    ``most`` is a pair of the limit's name and value, and ``why`` is a reason that is
+    appended to the message.
     """
     if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be an integer >= {low}, got {name}={value!r}")
@@ -87,9 +111,16 @@ def jobs(name: str, value: int) -> int:
 
 
 def real(
-    name: str, value: float, *, low: float = 0.0, high: float = math.inf, open_low: bool = False, below: str = ""
+    name: str,
+    value: float,
+    *,
+    low: float = 0.0,
+    high: float = math.inf,
+    open_low: bool = False,
+    below: str = "",
 ) -> float:
-    """Give ``value`` as a finite float; it must lie in [low, high], or in (low, high] with ``open_low``.
+    """Give ``value`` as a finite float; it must lie in [low, high], or in (low, high]
+    with ``open_low``.
 
     ``below`` says why ``high`` itself is invalid; without ``below``, ``high`` is valid.
     """
@@ -98,10 +129,16 @@ def real(
     if below and value == high:
         valid = f"in ({low:g}, {high:g})" if open_low else f"< {high:g}"
         raise ValueError(_message(name, valid, value, below))
-    if not ((low < value if open_low else low <= value) and value <= high and math.isfinite(value)):
+    if not (
+        (low < value if open_low else low <= value)
+        and value <= high
+        and math.isfinite(value)
+    ):
         finite = "finite and " if value == math.inf else ""
         most = "" if high == math.inf else f" and <= {high:g}"
-        raise ValueError(_message(name, f"{finite}{'>' if open_low else '>='} {low:g}{most}", value))
+        raise ValueError(
+            _message(name, f"{finite}{'>' if open_low else '>='} {low:g}{most}", value)
+        )
     return float(value)
 
 
@@ -112,7 +149,9 @@ def positive(name: str, value: float) -> float:
 
 def level(name: str, value: float) -> float:
     """Give a level of confidence as a float; it must lie in (0, 1)."""
-    return real(name, value, high=1.0, open_low=True, below="no finite sample gives certainty")
+    return real(
+        name, value, high=1.0, open_low=True, below="no finite sample gives certainty"
+    )
 
 
 def array(
@@ -126,16 +165,26 @@ def array(
     finite: bool = False,
     why: str = "",
 ) -> Floats:
-    """Give ``values`` as a float64 array; entries must lie in [low, high], without its ends if these are open."""
+    """Give ``values`` as a float64 array; entries must lie in [low, high], without
+    its ends if these are open.
+    """
     result = np.asarray(values, dtype=np.float64)
-    inside = (result > low if open_low else result >= low) & (result < high if open_high else result <= high)
+    inside = (result > low if open_low else result >= low) & (
+        result < high if open_high else result <= high
+    )
     wrong = ~(inside & np.isfinite(result) if finite else inside)  # NaN is wrong, too
     if wrong.any():
         value = float(result[wrong].flat[0])
         if high == math.inf:
-            valid = f"{'finite and ' if value == math.inf else ''}{'>' if open_low else '>='} {low:g}"
+            valid = (
+                f"{'finite and ' if value == math.inf else ''}{'>' if open_low else '>='}"
+                f" {low:g}"
+            )
         else:
-            valid = f"in {'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
+            valid = (
+                f"in {'(' if open_low else '['}{low:g},"
+                f" {high:g}{')' if open_high else ']'}"
+            )
         raise ValueError(_message(name, valid, value, why))
     return result
 
@@ -151,43 +200,67 @@ def codes(name: str, values: ArrayLike, *, shape: tuple[int, ...], n: int) -> In
     """Give ``values`` as int64; they must be integers of that shape in 0 .. n - 1."""
     given = np.asarray(values)
     if given.shape != shape or given.dtype.kind not in "iu":
-        raise ValueError(f"{name} must be integers of shape {list(shape)}, got {given.dtype} of shape {given.shape}")
+        raise ValueError(
+            f"{name} must be integers of shape {list(shape)}, got {given.dtype} of"
+            f" shape {given.shape}"
+        )
     if given.min() < 0 or given.max() >= n:
-        raise ValueError(f"{name} must be in 0..{n - 1}, got {given.min()}..{given.max()}")
+        raise ValueError(
+            f"{name} must be in 0..{n - 1}, got {given.min()}..{given.max()}"
+        )
     return given.astype(np.int64)
 
 
 def features(X: ArrayLike, name: str = "X", *, d: int | None = None) -> Features:
-    """Give X as an array of float32 or float64, shape [n >= 1, d >= 1], all entries finite."""
+    """Give X as an array of float32 or float64, shape [n >= 1, d >= 1], all entries
+    finite.
+    """
     X = np.asarray(X)
     if X.ndim != 2 or 0 in X.shape:
-        raise ValueError(f"{name} must have shape [n >= 1, d >= 1], got shape {X.shape}")
+        raise ValueError(
+            f"{name} must have shape [n >= 1, d >= 1], got shape {X.shape}"
+        )
     if X.dtype not in (np.float32, np.float64):
         raise ValueError(f"{name} must be float32 or float64, got {X.dtype}")
     if d is not None and X.shape[1] != d:
-        raise ValueError(f"{name} must have the {d} features that the models were fitted to, got {X.shape[1]}")
-    # a finite sum proves all entries finite without a mask as large as X; an overflow is looked into
+        raise ValueError(
+            f"{name} must have the {d} features that the models were fitted to, got"
+            f" {X.shape[1]}"
+        )
+    # a finite sum proves all entries finite without a mask as large as X; an overflow
+    # is looked into
     with np.errstate(over="ignore", invalid="ignore"):
         suspect = not np.isfinite(X.sum())
     if suspect and not np.isfinite(X).all():
-        raise ValueError(f"{name} must be finite, got {int((~np.isfinite(X)).sum())} bad entries")
+        raise ValueError(
+            f"{name} must be finite, got {int((~np.isfinite(X)).sum())} bad entries"
+        )
     return X
 
 
 def class_codes(y: ArrayLike, *, n: int, n_classes: int) -> Integers:
-    """Give y as int64, shape [n], all codes in 0..n_classes - 1; X with its ``n`` rows was checked before."""
+    """Give y as int64, shape [n], all codes in 0..n_classes - 1; X with its ``n``
+    rows was checked before.
+    """
     y = np.asarray(y)
     if y.ndim != 1 or len(y) != n:
-        raise ValueError(f"X and y must have equal length, got {n} rows and labels of shape {y.shape}")
+        raise ValueError(
+            f"X and y must have equal length, got {n} rows and labels of shape"
+            f" {y.shape}"
+        )
     if y.dtype.kind not in "iub":
         raise ValueError(f"y must hold integer class codes, got {y.dtype}")
     if y.min() < 0 or y.max() >= n_classes:
-        raise ValueError(f"y must hold class codes in 0..{n_classes - 1}, got {y.min()}..{y.max()}")
+        raise ValueError(
+            f"y must hold class codes in 0..{n_classes - 1}, got {y.min()}..{y.max()}"
+        )
     return y.astype(np.int64, copy=False)
 
 
 def float_dtype(dtype: Any, X: Features) -> np.dtype[Any]:
-    """Give the dtype of a fit: by default the dtype of X, otherwise float32 or float64 as given."""
+    """Give the dtype of a fit: by default the dtype of X, otherwise float32 or
+    float64 as given.
+    """
     chosen = X.dtype if dtype is None else np.dtype(dtype)
     if chosen not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64, got dtype={dtype!r}")
@@ -195,15 +268,22 @@ def float_dtype(dtype: Any, X: Features) -> np.dtype[Any]:
 
 
 def code_dtype(dtype: DTypeLike, *, n_classes: int) -> np.dtype[Any]:
-    """Give ``dtype`` as an integer dtype that holds the class codes 0..n_classes - 1."""
+    """Give ``dtype`` as an integer dtype that holds the class codes 0..n_classes -
+    1.
+    """
     chosen = np.dtype(dtype)
     if chosen.kind not in "iu" or np.iinfo(chosen).max < n_classes - 1:
-        raise ValueError(f"dtype must be an integer type that holds {n_classes - 1}, got dtype={dtype!r}")
+        raise ValueError(
+            f"dtype must be an integer type that holds {n_classes - 1}, got"
+            f" dtype={dtype!r}"
+        )
     return chosen
 
 
 def _message(name: str, valid: str, value: object, why: str = "") -> str:
-    return f"{name} must be {valid}, got {name}={shown(value)}{'; ' + why if why else ''}"
+    return (
+        f"{name} must be {valid}, got {name}={shown(value)}{'; ' + why if why else ''}"
+    )
 
 
 def shown(value: object) -> str:

@@ -1,13 +1,17 @@
-"""scikit-learn transformers with public bounds, which treat each row separately and do not learn from the data.
+"""scikit-learn transformers with public bounds, which treat each row separately and do
+not learn from the data.
 
-The guarantee of an estimator holds for the rows that it is given. A step before it may look at several rows together,
-as ``StandardScaler`` does for its means. Such a step releases statistics that no ``profile_`` counts. The transformers
-here use bounds and categories that the user knows beforehand, so one record changes only its own transformed row:
-``make_pipeline(PublicScaler(0, 100), ClipNorm(), DPSGD(1.0, 1e-5))`` is as private as its last step.
+The guarantee of an estimator holds for the rows that it is given. A step before it may
+look at several rows together, as ``StandardScaler`` does for its means. Such a step
+releases statistics that no ``profile_`` counts. The transformers here use bounds and
+categories that the user knows beforehand, so one record changes only its own
+transformed row: ``make_pipeline(PublicScaler(0, 100), ClipNorm(), DPSGD(1.0, 1e-5))``
+is as private as its last step.
 
-One rule holds for all transformers: they transform any row, whatever its values, without an error or a warning. A value
-that is missing or not of the expected kind counts as 0. The method ``unread`` counts such values for the person who
-holds the table. ``fit`` looks only at the number and the names of the columns.
+One rule holds for all transformers: they transform any row, whatever its values,
+without an error or a warning. A value that is missing or not of the expected kind
+counts as 0. The method ``unread`` counts such values for the person who holds the
+table. ``fit`` looks only at the number and the names of the columns.
 """
 
 from __future__ import annotations
@@ -34,12 +38,14 @@ from dpnotes._validation import Booleans, Features, Floats, Integers, real
 
 CELL = 4  # pixels along a side of a cell of oriented gradients
 DIRECTIONS = 9  # bins of [0, 180) degrees
-FLOOR = 0.01  # of the squared length by which a cell is divided: one without an edge stays near 0
+# of the squared length by which a cell is divided: one without an edge stays near 0
+FLOOR = 0.01
 CHUNK = 2000  # images at a time
 
 
 class RowTransformer(TransformerMixin, BaseEstimator):
-    """Base of the transformers in :mod:`dpnotes.preprocessing`, which treat each row separately, by public parameters.
+    """Base of the transformers in :mod:`dpnotes.preprocessing`, which treat each row
+    separately, by public parameters.
 
     ``fit`` freezes the parameters: setting a parameter later changes only the next fit.
     """
@@ -48,7 +54,8 @@ class RowTransformer(TransformerMixin, BaseEstimator):
     _keeps_dtype: ClassVar[bool] = True
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check the parameters, and remember the number and the names of the columns, without looking at values in X.
+        """Check the parameters, and remember the number and the names of the columns,
+        without looking at values in X.
 
         Parameters
         ----------
@@ -64,28 +71,32 @@ class RowTransformer(TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter is outside its range or does not fit the number of columns, or X is not a table.
+            If a parameter is outside its range or does not fit the number of columns,
+            or X is not a table.
         """
         self._table(X, reset=True)
         self._freeze(self.n_features_in_)
         return self
 
     def transform(self, X: Any) -> Any:
-        """Transform each row separately, shape [n, d] to [n, d_out]; return a data frame if ``set_output`` says so.
+        """Transform each row separately, shape [n, d] to [n, d_out]; return a data
+        frame if ``set_output`` says so.
 
         Raises
         ------
         ValueError
-            If X is not a table, or its columns differ from the columns in ``fit``; never because of a value in X.
+            If X is not a table, or its columns differ from the columns in ``fit``;
+            never because of a value in X.
         """
         check_is_fitted(self)
         return self._transform(self._table(X, reset=False))
 
     def unread(self, X: Any) -> Integers:
-        """Count, for each column, the values that are missing or not of the expected kind.
+        """Count, for each column, the values that are missing or not of the expected
+        kind.
 
-        The counts have shape [d] and are **private**: no guarantee covers them. They are for the person who holds the
-        table, before a fit.
+        The counts have shape [d] and are **private**: no guarantee covers them. They
+        are for the person who holds the table, before a fit.
 
         Raises
         ------
@@ -93,7 +104,9 @@ class RowTransformer(TransformerMixin, BaseEstimator):
             As for :meth:`transform`.
         """
         check_is_fitted(self)
-        return np.asarray(self._unread(self._table(X, reset=False)).sum(axis=0), dtype=np.int64)
+        return np.asarray(
+            self._unread(self._table(X, reset=False)).sum(axis=0), dtype=np.int64
+        )
 
     def _unread(self, values: NDArray[Any]) -> Booleans:
         """Whether each value, shape [n, d], is missing or not of the expected kind."""
@@ -108,17 +121,24 @@ class RowTransformer(TransformerMixin, BaseEstimator):
         """Transform an array [n, d] of any dtype."""
 
     def _table(self, X: Any, *, reset: bool) -> NDArray[Any]:
-        """Return X as an array [n >= 1, d >= 1] of any dtype, with the columns of ``fit``; errors show no values."""
+        """Return X as an array [n >= 1, d >= 1] of any dtype, with the columns of
+        ``fit``; errors show no values.
+        """
         if issparse(X):
             raise TypeError(f"X must be dense, got sparse X of type {type(X).__name__}")
         is_table = hasattr(X, "dtype") or hasattr(X, "columns")
-        values = np.asarray(X, dtype=None if is_table else object)  # a list of numbers and strings keeps the numbers
+        # a list of numbers and strings keeps the numbers
+        values = np.asarray(X, dtype=None if is_table else object)
         if values.ndim < 2:
             raise ValueError(
-                f"X must have shape [n, d], got shape {values.shape}. Reshape your data: one row per record"
+                f"X must have shape [n, d], got shape {values.shape}. Reshape your"
+                " data: one row per record"
             )
         if values.dtype.kind == "c":
-            raise ValueError(f"Complex data not supported: X must hold real numbers, got {values.dtype}")
+            raise ValueError(
+                "Complex data not supported: X must hold real numbers, got"
+                f" {values.dtype}"
+            )
         check_array(values, dtype=None, ensure_all_finite=False)
         validate_data(self, X, skip_check_array=True, reset=reset)
         return values
@@ -126,24 +146,29 @@ class RowTransformer(TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"] if self._keeps_dtype else []
+        tags.transformer_tags.preserves_dtype = (
+            ["float64", "float32"] if self._keeps_dtype else []
+        )
         return tags
 
 
 @dataclass(eq=False, repr=False)
 class ClipNorm(OneToOneFeatureMixin, RowTransformer):
-    """Shorten each row whose norm exceeds a public bound, down to that bound, without changing the other rows.
+    """Shorten each row whose norm exceeds a public bound, down to that bound, without
+    changing the other rows.
 
-    The Euclidean norm of a result, computed without rounding, is at most ``norm``; the direction of a longer row does
-    not change. Each row is measured at its own scale, so no finite row overflows or vanishes. To leave room for
-    rounding, rows are shortened by up to about (d + 4) * 4.5e-16 of the norm more than necessary (float32: 1e-6).
-    An entry that is not a number counts as 0, and an infinite entry counts as the largest finite number.
+    The Euclidean norm of a result, computed without rounding, is at most ``norm``; the
+    direction of a longer row does not change. Each row is measured at its own scale, so
+    no finite row overflows or vanishes. To leave room for rounding, rows are shortened
+    by up to about (d + 4) * 4.5e-16 of the norm more than necessary (float32: 1e-6). An
+    entry that is not a number counts as 0, and an infinite entry counts as the largest
+    finite number.
 
     Parameters
     ----------
     norm : float, >= 1e-30
-        Bound on the norm, in the units of X. The bound must not be taken from the data. Estimators with a parameter
-        ``norm`` need the same value.
+        Bound on the norm, in the units of X. The bound must not be taken from the data.
+        Estimators with a parameter ``norm`` need the same value.
 
     Attributes
     ----------
@@ -153,40 +178,52 @@ class ClipNorm(OneToOneFeatureMixin, RowTransformer):
 
     Examples
     --------
-    >>> ClipNorm(norm=10.0).fit_transform([[3.0, 4.0], [3e300, 4e300], [float("nan"), 0.0]]).round(6).tolist()
+    >>> ClipNorm(norm=10.0).fit_transform(
+    ...     [[3.0, 4.0], [3e300, 4e300], [float("nan"), 0.0]]
+    ... ).round(6).tolist()
     [[3.0, 4.0], [6.0, 8.0], [0.0, 0.0]]
     """
 
     norm: float = 1.0
 
     def _freeze(self, d: int) -> None:
-        self.norm_ = real("norm", self.norm, low=1e-30)  # float32 has room below that for the rounding of short entries
+        # float32 has room below that for the rounding of short entries
+        self.norm_ = real("norm", self.norm, low=1e-30)
 
     def _transform(self, values: NDArray[Any]) -> Features:
         X = np.nan_to_num(_numbers(values))
-        margin = X.shape[1] * 2.0**-52 + 4 * float(np.finfo(X.dtype).eps)  # more than all that rounding adds
+        # more than all that rounding adds
+        margin = X.shape[1] * 2.0**-52 + 4 * float(np.finfo(X.dtype).eps)
         bound, bound_exponent = np.frexp(self.norm_)
-        with np.errstate(over="ignore", under="ignore"):  # the last line's cast, and a comparison with infinity
-            _, exponent = np.frexp(np.abs(X).max(axis=1, keepdims=True).astype(np.float64))
-            scaled = np.ldexp(X.astype(np.float64), -exponent)  # the largest entry of a row is in [1/2, 1), or 0
+        # the last line's cast, and a comparison with infinity
+        with np.errstate(over="ignore", under="ignore"):
+            _, exponent = np.frexp(
+                np.abs(X).max(axis=1, keepdims=True).astype(np.float64)
+            )
+            # the largest entry of a row is in [1/2, 1), or 0
+            scaled = np.ldexp(X.astype(np.float64), -exponent)
             length = np.sqrt(np.square(scaled).sum(axis=1, keepdims=True))
             longer = np.ldexp(length * (1 + margin), exponent - bound_exponent) > bound
             factor = (1 - 2 * margin) * bound / np.where(longer, length, 1.0)
-            return np.where(longer, np.ldexp(scaled * factor, bound_exponent), X).astype(X.dtype)
+            return np.where(
+                longer, np.ldexp(scaled * factor, bound_exponent), X
+            ).astype(X.dtype)
 
 
 @dataclass(eq=False, repr=False)
 class PublicScaler(OneToOneFeatureMixin, RowTransformer):
-    """Map each column from public bounds to [-1, 1]; values outside the bounds are clipped.
+    """Map each column from public bounds to [-1, 1]; values outside the bounds are
+    clipped.
 
-    A value that is missing or not a number becomes 0, the middle of the bounds. With ``low = -high``, zeros stay zero.
+    A value that is missing or not a number becomes 0, the middle of the bounds. With
+    ``low = -high``, zeros stay zero.
 
     Parameters
     ----------
     low, high : float, or array_like of float, shape [d]
-        Finite bounds, one for all columns or one for each column, in the units of the column; low < high. The bounds
-        must not be taken from the data: use knowledge of the quantity (an age is in 0 .. 120), not the least and
-        largest observed values.
+        Finite bounds, one for all columns or one for each column, in the units of the
+        column; low < high. The bounds must not be taken from the data: use knowledge of
+        the quantity (an age is in 0 .. 120), not the least and largest observed values.
 
     Attributes
     ----------
@@ -205,26 +242,36 @@ class PublicScaler(OneToOneFeatureMixin, RowTransformer):
     high: float | ArrayLike
 
     def _freeze(self, d: int) -> None:
-        self.low_, self.high_ = _bounds("low", self.low, d), _bounds("high", self.high, d)
+        self.low_, self.high_ = (
+            _bounds("low", self.low, d),
+            _bounds("high", self.high, d),
+        )
         if not (self.high_ / 2 > self.low_ / 2).all():
-            raise ValueError(f"low must be < high in each column, got low={self.low!r}, high={self.high!r}")
+            raise ValueError(
+                f"low must be < high in each column, got low={self.low!r},"
+                f" high={self.high!r}"
+            )
 
     def _transform(self, values: NDArray[Any]) -> Features:
         X = _numbers(values)
         start = self.low_ / 2  # the difference of two halves does not overflow
-        fraction = (np.clip(X.astype(np.float64), self.low_, self.high_) / 2 - start) / (self.high_ / 2 - start)
+        fraction = (
+            np.clip(X.astype(np.float64), self.low_, self.high_) / 2 - start
+        ) / (self.high_ / 2 - start)
         return np.where(np.isnan(fraction), 0.0, 2 * fraction - 1).astype(X.dtype)
 
 
 @dataclass(eq=False, repr=False)
 class PublicOneHot(RowTransformer):
-    """Map each column to indicators of public categories; a missing or unknown value becomes all zeros.
+    """Map each column to indicators of public categories; a missing or unknown value
+    becomes all zeros.
 
     Parameters
     ----------
     categories : sequence
-        Distinct categories of all columns (``["yes", "no"]``), or one sequence of categories for each column. They must
-        not be taken from the data: a category that only one record has would disclose that record.
+        Distinct categories of all columns (``["yes", "no"]``), or one sequence of
+        categories for each column. They must not be taken from the data: a category
+        that only one record has would disclose that record.
 
     Attributes
     ----------
@@ -235,7 +282,9 @@ class PublicOneHot(RowTransformer):
     Examples
     --------
     >>> table = pd.DataFrame({"job": ["nurse", "spy", None], "shift": [1, 2, 3]})
-    >>> encoder = PublicOneHot([["baker", "nurse"], [1, 2]]).set_output(transform="pandas")
+    >>> encoder = PublicOneHot([["baker", "nurse"], [1, 2]]).set_output(
+    ...     transform="pandas"
+    ... )
     >>> encoder.fit_transform(table)
        job_baker  job_nurse  shift_1  shift_2
     0        0.0        1.0      1.0      0.0
@@ -246,35 +295,55 @@ class PublicOneHot(RowTransformer):
     categories: Sequence[Any]
     _keeps_dtype = False
 
-    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
-        """Names of the columns, ``column_category``; columns without a name are ``x0``, ``x1`` and so on."""
+    def get_feature_names_out(
+        self, input_features: ArrayLike | None = None
+    ) -> NDArray[Any]:
+        """Names of the columns, ``column_category``; columns without a name are
+        ``x0``, ``x1`` and so on.
+        """
         check_is_fitted(self)
         names = OneToOneFeatureMixin.get_feature_names_out(self, input_features)
         pairs = zip(names, self.categories_, strict=True)
-        return np.array([f"{name}_{category}" for name, known in pairs for category in known], dtype=object)
+        return np.array(
+            [f"{name}_{category}" for name, known in pairs for category in known],
+            dtype=object,
+        )
 
     def _freeze(self, d: int) -> None:
         nested = {is_list_like(entry) for entry in self.categories}
         columns = list(self.categories) if nested == {True} else [self.categories] * d
         if len(columns) != d or len(nested) != 1:
             raise ValueError(
-                f"categories must be one sequence, or one for each of {d} columns, got {self.categories!r}"
+                f"categories must be one sequence, or one for each of {d} columns, got"
+                f" {self.categories!r}"
             )
         self.categories_ = [list(known) for known in columns]
         for known in self.categories_:
-            if not known or len(set(known)) < len(known) or pd.isna(pd.Series(known, dtype=object)).any():
+            if (
+                not known
+                or len(set(known)) < len(known)
+                or pd.isna(pd.Series(known, dtype=object)).any()
+            ):
                 raise ValueError(
-                    f"categories must be distinct and not missing, at least one for each column, got {known!r}; a "
-                    "missing value becomes all zeros"
+                    "categories must be distinct and not missing, at least one for"
+                    f" each column, got {known!r}; a missing value becomes all zeros"
                 )
 
     def _transform(self, values: NDArray[Any]) -> Features:
         pairs = zip(values.T.tolist(), self.categories_, strict=True)
-        return np.hstack([np.eye(len(known) + 1, len(known))[places(column, known)] for column, known in pairs])
+        return np.hstack(
+            [
+                np.eye(len(known) + 1, len(known))[places(column, known)]
+                for column, known in pairs
+            ]
+        )
 
     def _unread(self, values: NDArray[Any]) -> Booleans:
-        first = np.cumsum([0, *map(len, self.categories_[:-1])])  # indicator of each column
-        return np.asarray(np.add.reduceat(self._transform(values), first, axis=1) == 0, dtype=bool)
+        # indicator of each column
+        first = np.cumsum([0, *map(len, self.categories_[:-1])])
+        return np.asarray(
+            np.add.reduceat(self._transform(values), first, axis=1) == 0, dtype=bool
+        )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -284,22 +353,26 @@ class PublicOneHot(RowTransformer):
 
 @dataclass(eq=False, repr=False)
 class OrientedGradients(RowTransformer):
-    """Map each image to a row of norm 1 or 0: histograms of the directions of its gradients (Dalal and Triggs 2005).
+    """Map each image to a row of norm 1 or 0: histograms of the directions of its
+    gradients (Dalal and Triggs 2005).
 
-    These features suit private linear models of pictures (Tramer and Boneh 2021). Each cell of 4 x 4 pixels has a
-    histogram of its gradients, weighted by their length. The histogram is divided by the joint norm of the histograms
-    of the 3 x 3 cells around it. The transformer takes the square root of these numbers and subtracts their mean over
-    the image. Norms are 1 up to rounding in float32: add :class:`ClipNorm` as the next step if a bound matters.
+    These features suit private linear models of pictures (Tramer and Boneh 2021). Each
+    cell of 4 x 4 pixels has a histogram of its gradients, weighted by their length. The
+    histogram is divided by the joint norm of the histograms of the 3 x 3 cells around
+    it. The transformer takes the square root of these numbers and subtracts their mean
+    over the image. Norms are 1 up to rounding in float32: add :class:`ClipNorm` as the
+    next step if a bound matters.
 
     Parameters
     ----------
     image_shape : tuple of int
-        Shape (height, width), or (channels, height, width) for rows that hold one channel after the other, as the data
-        sets of this package do. The channels are then averaged. The sides must be at least 4; pixels beyond a multiple
-        of 4 are left out.
+        Shape (height, width), or (channels, height, width) for rows that hold one
+        channel after the other, as the data sets of this package do. The channels are
+        then averaged. The sides must be at least 4; pixels beyond a multiple of 4 are
+        left out.
     low, high : float
-        Public bounds of a pixel, low < high. Values outside are clipped, and a value that is not a number becomes
-        ``low``.
+        Public bounds of a pixel, low < high. Values outside are clipped, and a value
+        that is not a number becomes ``low``.
 
     Attributes
     ----------
@@ -308,9 +381,13 @@ class OrientedGradients(RowTransformer):
 
     Examples
     --------
-    >>> edge = np.repeat([[0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]], 8, axis=0).reshape(1, 64)
+    >>> edge = np.repeat([[0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]], 8, axis=0).reshape(
+    ...     1, 64
+    ... )
     >>> features = OrientedGradients((8, 8)).fit_transform(edge)
-    >>> features.reshape(4, 9).argmax(axis=1).tolist()  # each cell sees the horizontal gradient
+    >>> features.reshape(4, 9).argmax(
+    ...     axis=1
+    ... ).tolist()  # each cell sees the horizontal gradient
     [0, 0, 0, 0]
     """
 
@@ -319,30 +396,53 @@ class OrientedGradients(RowTransformer):
     high: float = 1.0
     _keeps_dtype = False
 
-    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
-        """Names of the features, ``row_column_direction`` for each cell and direction."""
+    def get_feature_names_out(
+        self, input_features: ArrayLike | None = None
+    ) -> NDArray[Any]:
+        """Names of the features, ``row_column_direction`` for each cell and
+        direction.
+        """
         check_is_fitted(self)
         sizes = [side // CELL for side in self.shape_[1:]]
-        return np.array(["_".join(map(str, place)) for place in np.ndindex(*sizes, DIRECTIONS)], dtype=object)
+        return np.array(
+            ["_".join(map(str, place)) for place in np.ndindex(*sizes, DIRECTIONS)],
+            dtype=object,
+        )
 
     def _freeze(self, d: int) -> None:
         sides = tuple(self.image_shape)
-        whole = len(sides) in (2, 3) and all(isinstance(side, int | np.integer) and side > 0 for side in sides)
+        whole = len(sides) in (2, 3) and all(
+            isinstance(side, int | np.integer) and side > 0 for side in sides
+        )
         if not whole or min(sides[-2:]) < CELL or int(np.prod(sides)) != d:
             raise ValueError(
-                f"image_shape must be (height, width) or (channels, height, width) with sides >= {CELL}, for {d} "
-                f"columns, got image_shape={self.image_shape!r}"
+                "image_shape must be (height, width) or (channels, height, width) with"
+                f" sides >= {CELL}, for {d} columns, got"
+                f" image_shape={self.image_shape!r}"
             )
         bounds = {"low": self.low, "high": self.high}
-        self.low_, self.high_ = (real(name, bound, low=-1e30, high=1e30) for name, bound in bounds.items())
+        self.low_, self.high_ = (
+            real(name, bound, low=-1e30, high=1e30) for name, bound in bounds.items()
+        )
         if not self.low_ < self.high_:
-            raise ValueError(f"low must be < high, got low={self.low!r}, high={self.high!r}")
+            raise ValueError(
+                f"low must be < high, got low={self.low!r}, high={self.high!r}"
+            )
         self.shape_ = (1, *sides)[-3:]
 
     def _transform(self, values: NDArray[Any]) -> Features:
-        pixels = np.nan_to_num(_numbers(values), nan=self.low_).clip(self.low_, self.high_)
-        images = ((pixels - self.low_) / (self.high_ - self.low_)).reshape(len(values), *self.shape_).mean(axis=1)
-        cells = [_cells(images[start : start + CHUNK]) for start in range(0, len(images), CHUNK)]
+        pixels = np.nan_to_num(_numbers(values), nan=self.low_).clip(
+            self.low_, self.high_
+        )
+        images = (
+            ((pixels - self.low_) / (self.high_ - self.low_))
+            .reshape(len(values), *self.shape_)
+            .mean(axis=1)
+        )
+        cells = [
+            _cells(images[start : start + CHUNK])
+            for start in range(0, len(images), CHUNK)
+        ]
         features = np.sqrt(np.concatenate(cells).reshape(len(images), -1))
         features -= features.mean(axis=1, keepdims=True)
         features /= np.maximum(np.linalg.norm(features, axis=1, keepdims=True), 1e-6)
@@ -350,7 +450,9 @@ class OrientedGradients(RowTransformer):
 
 
 def _numbers(values: NDArray[Any]) -> Features:
-    """Convert to floats of the same shape, float32 if they were float32; a value that is not a number becomes NaN."""
+    """Convert to floats of the same shape, float32 if they were float32; a value
+    that is not a number becomes NaN.
+    """
     if values.dtype in (np.float32, np.float64):
         return values
     if values.dtype.kind in "biuf":
@@ -369,12 +471,17 @@ def _bounds(name: str, values: ArrayLike, d: int) -> Floats:
     """One finite bound for each of ``d`` columns."""
     bounds = _numbers(np.asarray(values, dtype=object))
     if bounds.shape not in ((), (1,), (d,)) or not np.isfinite(bounds).all():
-        raise ValueError(f"{name} must be a finite number, or one for each of {d} columns, got {name}={values!r}")
+        raise ValueError(
+            f"{name} must be a finite number, or one for each of {d} columns, got"
+            f" {name}={values!r}"
+        )
     return np.broadcast_to(bounds, d)
 
 
 def places(values: Sequence[Any], known: Sequence[Any]) -> Integers:
-    """Place of each value among the known values; ``len(known)`` for a value that is not among them."""
+    """Place of each value among the known values; ``len(known)`` for a value that is
+    not among them.
+    """
     codes = {value: code for code, value in enumerate(known)}
 
     def place(value: Any) -> int:
@@ -387,35 +494,58 @@ def places(values: Sequence[Any], known: Sequence[Any]) -> Integers:
 
 
 def told_unread(names: Sequence[Any], counts: Sequence[int]) -> list[str]:
-    """List with one sentence that counts the unread values of a public table by column; empty if all were read."""
-    told = ", ".join(f"{count} of {name!r}" for name, count in zip(names, counts, strict=True) if count)
+    """List with one sentence that counts the unread values of a public table by
+    column; empty if all were read.
+    """
+    told = ", ".join(
+        f"{count} of {name!r}"
+        for name, count in zip(names, counts, strict=True)
+        if count
+    )
     how = "count as the middle of the bounds or as none of the categories"
-    return [f"values that are missing or not as declared ({told}) {how}"] if told else []
+    return (
+        [f"values that are missing or not as declared ({told}) {how}"] if told else []
+    )
 
 
 def told_empty(count: int) -> list[str]:
-    """List with one sentence that counts the empty records of a table; empty if there are none."""
-    told = f"records with a label that is missing or not among the classes ({count} in all) contribute nothing"
+    """List with one sentence that counts the empty records of a table; empty if
+    there are none.
+    """
+    told = (
+        f"records with a label that is missing or not among the classes ({count} in"
+        " all) contribute nothing"
+    )
     return [told] if count else []
 
 
 def _cells(images: Features) -> NDArray[np.float32]:
     """Normalised histograms, shape [n, rows, columns, DIRECTIONS]."""
     vertical, horizontal = np.gradient(images.astype(np.float32), axis=(1, 2))
-    direction = np.mod(np.arctan2(vertical, horizontal) / np.float32(np.pi), np.float32(1)) * DIRECTIONS
+    direction = (
+        np.mod(np.arctan2(vertical, horizontal) / np.float32(np.pi), np.float32(1))
+        * DIRECTIONS
+    )
     lower = direction.astype(np.int64)
-    upper = direction - lower  # of the two nearest bins, each gets its part of the length
+    # of the two nearest bins, each gets its part of the length
+    upper = direction - lower
     length = np.hypot(vertical, horizontal)
     shape = (len(images), *(side // CELL for side in images.shape[1:]), DIRECTIONS)
     image, row, column = np.ogrid[tuple(slice(size) for size in images.shape)]
     cell = (image * shape[1] + row // CELL) * shape[2] + column // CELL
-    inside = np.broadcast_to((row < shape[1] * CELL) & (column < shape[2] * CELL), images.shape)
+    inside = np.broadcast_to(
+        (row < shape[1] * CELL) & (column < shape[2] * CELL), images.shape
+    )
     histograms = np.zeros(np.prod(shape))
     for bin_, part in ((lower, length * (1 - upper)), (lower + 1, length * upper)):
         index = cell * DIRECTIONS + bin_ % DIRECTIONS
-        histograms += np.bincount(index[inside], part[inside], minlength=len(histograms))
+        histograms += np.bincount(
+            index[inside], part[inside], minlength=len(histograms)
+        )
     cells: NDArray[np.float32] = histograms.astype(np.float32).reshape(shape)
     energy = np.pad((cells**2).sum(axis=3), ((0, 0), (1, 1), (1, 1)))
-    around = np.lib.stride_tricks.sliding_window_view(energy, (3, 3), axis=(1, 2)).sum(axis=(3, 4))
+    around = np.lib.stride_tricks.sliding_window_view(energy, (3, 3), axis=(1, 2)).sum(
+        axis=(3, 4)
+    )
     cells /= np.sqrt(around + np.float32(FLOOR))[..., None]
     return cells

@@ -1,4 +1,6 @@
-"""The README and the pages that it leads to: every block of code is executed, as the reader would execute it."""
+"""The README and the pages that it leads to: every block of code is executed, as the
+reader would execute it.
+"""
 
 import os
 import re
@@ -17,8 +19,15 @@ from dpnotes.data import NAMES
 from dpnotes.lab import backlog, chapters, cli
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "book/index.md", "book/running.md", "book/library.md", "book/recipes.md")
-# What the blocks use of a clone. With links to everything here, a block could write over a developer's own file.
+PAGES = (
+    "README.md",
+    "book/index.md",
+    "book/running.md",
+    "book/library.md",
+    "book/recipes.md",
+)
+# What the blocks use of a clone. With links to everything here, a block could write
+# over a developer's own file.
 ENTRIES = (
     "Makefile",
     "_config.yml",
@@ -37,17 +46,23 @@ COUNTED = {
     "dpnotes compare ": ("--seconds 30", "--repeats 1"),
     "dpnotes audit ": ("--seconds 30", "--runs 400"),
 }
-# What blocks print: words of the block, the least score on the first line, words of the output. Noise is unseeded;
-# tests/test_preprocessing.py has the pipeline with a seed. In 200 fits, ClassMeans had at least 0.75; in 25, PATE 0.66.
+# What blocks print: words of the block, the least score on the first line, words of the
+# output. Noise is unseeded; tests/test_preprocessing.py has the pipeline with a seed.
+# In 200 fits, ClassMeans had at least 0.75; in 25, PATE 0.66.
 PRINTED = [
     ("ClassMeans(epsilon=2.0", 0.5, "PrivacyProfile of gaussian("),
-    ("Bagging(subsample=100", 0.7, "PrivacyProfile of bagging(n=1500, subsample=100, n_models=5"),
+    (
+        "Bagging(subsample=100",
+        0.7,
+        "PrivacyProfile of bagging(n=1500, subsample=100, n_models=5",
+    ),
     ("LossPerturbation(epsilon=2.0", 0.0, "PrivacyProfile of approximate(epsilon=2.0"),
     ("set_fit_request(", 0.4, "PrivacyProfile of gnmax("),
     ("dpnotes.compare(", None, "on this table, which was declared public"),
     ("dpnotes.audit(", None, "The claim is REFUTED"),
     ("scale = PublicScaler(", 0.5, "assuming: n=400 and norm=1 are public"),
-    ("dask", None, "0 results finished"),  # without CIFAR-10; tests/lab/store/test_sweep.py computes rows on a cluster
+    # without CIFAR-10; tests/lab/store/test_sweep.py computes rows on a cluster
+    ("dask", None, "0 results finished"),
 ]
 WRITTEN = {
     "README.md": [],
@@ -60,7 +75,9 @@ WRITTEN = {
 
 @dataclass(frozen=True)
 class Block:
-    """A block of code between fences, of a page below the root, and the line that it begins on."""
+    """A block of code between fences, of a page below the root, and the line that it
+    begins on.
+    """
 
     page: str
     line: int
@@ -84,12 +101,16 @@ class Block:
 
     @property
     def printed(self):
-        """Pattern of the shown output: three dots are any text, a line that ends in "for example" has any numbers."""
+        """Pattern of the shown output: three dots are any text, a line that ends in
+        "for example" has any numbers.
+        """
         lines = []
         for line in self.output.splitlines():
             fixed, example, _ = line.partition(", for example")
             pattern = re.escape(fixed).replace(r"\.\.\.", ".*")
-            lines.append(re.sub(r"\d+(\\\.\d+)?", r"[\\d.]+", pattern) if example else pattern)
+            lines.append(
+                re.sub(r"\d+(\\\.\d+)?", r"[\\d.]+", pattern) if example else pattern
+            )
         return "\n".join(lines) + "\n"
 
 
@@ -101,18 +122,32 @@ def blocks_of(page):
     """Blocks of a page in order; directives of the book are none."""
     text = text_of(page)
     return [
-        Block(page, text.count("\n", 0, found.start()) + 2, found[1], found[2], found[3] or "")
-        for found in re.finditer(r"^```(\w+)\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", text, re.M | re.S)
+        Block(
+            page,
+            text.count("\n", 0, found.start()) + 2,
+            found[1],
+            found[2],
+            found[3] or "",
+        )
+        for found in re.finditer(
+            r"^```(\w+)\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", text, re.M | re.S
+        )
     ]
 
 
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
-PYTHON, SHELL = ([block for block in BLOCKS if block.language == language] for language in ("python", "bash"))
+PYTHON, SHELL = (
+    [block for block in BLOCKS if block.language == language]
+    for language in ("python", "bash")
+)
 
 
 def spans(page):
     """Code within the sentences of a page."""
-    return re.findall(r"(?<!`)`([^`\n]+)`(?!`)", re.sub(r"^```.*?^```$", "", text_of(page), flags=re.M | re.S))
+    return re.findall(
+        r"(?<!`)`([^`\n]+)`(?!`)",
+        re.sub(r"^```.*?^```$", "", text_of(page), flags=re.M | re.S),
+    )
 
 
 def counted(code):
@@ -121,7 +156,8 @@ def counted(code):
         if words in code:
             assert timed in code
             code = code.replace(timed, instead)
-    assert "seconds" not in code or "backlog" in code  # which has no data here, and so nothing to do
+    # which has no data here, and so nothing to do
+    assert "seconds" not in code or "backlog" in code
     return code
 
 
@@ -140,17 +176,24 @@ def bare(tmp_path, monkeypatch):
 @pytest.fixture
 def scheduler():
     """Address of a cluster in this process."""
-    with distributed.LocalCluster(1, processes=False, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(
+        1, processes=False, dashboard_address=None
+    ) as cluster:
         yield cluster.scheduler_address
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:distributed")
-@pytest.mark.filterwarnings("ignore:Couldn't detect a suitable IP address:RuntimeWarning")  # without a network
+# without a network
+@pytest.mark.filterwarnings(
+    "ignore:Couldn't detect a suitable IP address:RuntimeWarning"
+)
 @pytest.mark.parametrize("block", PYTHON, ids=str)
 def test_python_runs(block, bare, capsys, request):
     code = counted(block.code)
     if "tcp://scheduler:8786" in code:
-        code = code.replace("tcp://scheduler:8786", request.getfixturevalue("scheduler"))
+        code = code.replace(
+            "tcp://scheduler:8786", request.getfixturevalue("scheduler")
+        )
     exec(compile(code, str(block), "exec"), {"__name__": "__main__"})
     printed = capsys.readouterr().out
     assert not block.output or re.fullmatch(block.printed, printed, re.S), printed
@@ -172,7 +215,9 @@ def test_what_is_said_of_blocks_is_of_one():
 
 
 def parsed(command):
-    """What click reads in a command; nothing runs. An unknown word, or a file that is not there, fails."""
+    """What click reads in a command; nothing runs. An unknown word, or a file that
+    is not there, fails.
+    """
     program, *words = shlex.split(command)
     assert program == "dpnotes"
     found, context = cli.main, click.Context(cli.main)
@@ -185,7 +230,10 @@ def parsed(command):
 
 def a_target_of_make(command, folder):
     subprocess.run(
-        ["bash", "-ec", re.sub(r"\bmake\b", "make -n", command)], cwd=folder, check=True, capture_output=True
+        ["bash", "-ec", re.sub(r"\bmake\b", "make -n", command)],
+        cwd=folder,
+        check=True,
+        capture_output=True,
     )
 
 
@@ -216,7 +264,8 @@ def nothing(command, folder):
 
 NOT_RUN = {  # commands that begin so cannot be run in a test: what is checked instead
     r"(\w+=\S+ )?make ": a_target_of_make,  # minutes
-    r"\. \.venv/bin/activate$": nothing,  # the interpreter of the tests is first on the path
+    # the interpreter of the tests is first on the path
+    r"\. \.venv/bin/activate$": nothing,
     r"pip install ": nothing,  # tests/test_install.py; test_what_is_installed_exists
     r"dpnotes (book|build)\b": a_command,  # needs the wheel; minutes
     r"cd mybook$": nothing,  # which `dpnotes book` makes
@@ -229,12 +278,21 @@ NOT_RUN = {  # commands that begin so cannot be run in a test: what is checked i
 
 
 def test_shell_runs(tmp_path):
-    """All pages in one sitting: what one of them has executed, another finds unchanged."""
+    """All pages in one sitting: what one of them has executed, another finds
+    unchanged.
+    """
     home = tmp_path / "home"
     ours = re.compile(r"DPNOTES_|MAKE|MFLAGS|XDG_|PYTEST_")
     env = {name: value for name, value in os.environ.items() if not ours.match(name)}
-    env |= {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), "DPNOTES_RUNS": str(tmp_path / "runs")}
-    env |= {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{env['PATH']}", "PYTHONPATH": str(ROOT)}
+    env |= {
+        "HOME": str(home),
+        "XDG_CACHE_HOME": str(home / "cache"),
+        "DPNOTES_RUNS": str(tmp_path / "runs"),
+    }
+    env |= {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{env['PATH']}",
+        "PYTHONPATH": str(ROOT),
+    }
     home.mkdir()
     for page in PAGES:
         folder = tmp_path / page.replace("/", " ")
@@ -247,22 +305,38 @@ def test_shell_runs(tmp_path):
             if block.language == "bash":
                 run(block, folder, env)
         assert [name for name in WRITTEN[page] if not (folder / name).is_file()] == []
-    executed = {path.stem for path in (tmp_path / "runs").glob("*-??????.ipynb")}  # with parameters of their own
+    # with parameters of their own
+    executed = {path.stem for path in (tmp_path / "runs").glob("*-??????.ipynb")}
     assert {"bagging", "dpbag"} <= {name[:-7] for name in executed}
     assert executed <= {path.stem for path in (tmp_path / "runs" / "html").iterdir()}
 
 
 def run(block, folder, env):
-    """Run a block up to the first command that fails, without those that cannot be run."""
+    """Run a block up to the first command that fails, without those that cannot be
+    run.
+    """
     lines, checks = block.code.splitlines(), []
     for number, command in enumerate(block.commands):
-        if check := next((check for start, check in NOT_RUN.items() if re.match(start, command)), None):
+        if check := next(
+            (check for start, check in NOT_RUN.items() if re.match(start, command)),
+            None,
+        ):
             checks.append((check, command))
             lines[number] = ""
     script = "\n".join(map(counted, lines))
-    done = subprocess.run(["bash", "-ec", script], cwd=folder, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{block}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
-    for check, command in checks:  # now that the files are there which other commands of the block made
+    done = subprocess.run(
+        ["bash", "-ec", script],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, (
+        f"{block}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    )
+    # now that the files are there which other commands of the block made
+    for check, command in checks:
         check(command, folder)
 
 
@@ -293,7 +367,9 @@ def test_the_readme_is_short():
 def test_links_lead_somewhere(page):
     targets = re.findall(r"\]\(([^)#\s]+)(?:#[\w-]+)?\)", text_of(page))
     assert targets
-    labels = {f"({target})=" for target in targets} & set("\n".join(map(text_of, PAGES)).splitlines())
+    labels = {f"({target})=" for target in targets} & set(
+        "\n".join(map(text_of, PAGES)).splitlines()
+    )
     for target in targets:
         if not target.startswith("https://") and f"({target})=" not in labels:
             assert (ROOT / page).parent.joinpath(target).exists(), target
@@ -301,7 +377,9 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_paths_are_there(page):
-    for path in (span for span in spans(page) if re.fullmatch(r"[\w.-]+(/[\w.-]*)+", span)):
+    for path in (
+        span for span in spans(page) if re.fullmatch(r"[\w.-]+(/[\w.-]*)+", span)
+    ):
         if path.split("/")[0] not in MADE:
             assert (ROOT / path).exists(), path
 
@@ -325,7 +403,9 @@ def test_commands_in_sentences_are_known(page):
 @pytest.mark.parametrize("page", PAGES)
 def test_what_is_installed_exists(page):
     """Extras; tests/test_install.py has the wheel."""
-    extras = tomllib.loads(text_of("pyproject.toml"))["project"]["optional-dependencies"]
+    extras = tomllib.loads(text_of("pyproject.toml"))["project"][
+        "optional-dependencies"
+    ]
     text = text_of(page)
     for named in re.findall(r"pip install [^\n`]*\[([\w,]+)\]", text):
         assert set(named.split(",")) <= set(extras), named

@@ -1,4 +1,6 @@
-"""What one meets first: import, version, files beside it, types of parameters; the README is in test_examples.py."""
+"""What one meets first: import, version, files beside it, types of parameters; the
+README is in test_examples.py.
+"""
 
 import re
 import subprocess
@@ -79,42 +81,63 @@ print(1.0 < composed.epsilon(1e-5) < 1.5, dp_sgd(noise_multiplier=1.0, sample_ra
 def test_missing_extra_says_which_command_installs_it(statement, extra, hidden):
     done = without([hidden], f"import dpnotes\n{statement}")
     assert done.returncode == 1
-    assert f"needs the extra [{extra}]: {install_command(extra)} (not installed: {hidden})" in done.stderr
+    assert (
+        f"needs the extra [{extra}]: {install_command(extra)} (not installed: {hidden})"
+        in done.stderr
+    )
 
 
 def test_command_line_without_its_extra_is_one_line():
     done = without(["click", "torch"], "from dpnotes.__main__ import main\nmain()")
     assert done.returncode == 1
-    message = f"dpnotes.lab needs the extra [learn]: {install_command('learn')} (not installed: click, torch)"
+    message = (
+        f"dpnotes.lab needs the extra [learn]: {install_command('learn')} (not"
+        " installed: click, torch)"
+    )
     assert done.stderr == f"dpnotes: {message}\n"
 
 
 def test_light_commands_do_not_need_the_book():
-    light = "import dpnotes.lab.cli, dpnotes.lab.guarantee, dpnotes.lab.own_comparison, dpnotes.lab.own_training"
+    light = (
+        "import dpnotes.lab.cli, dpnotes.lab.guarantee, dpnotes.lab.own_comparison,"
+        " dpnotes.lab.own_training"
+    )
     assert without({*EXTRAS["book"]} - {*EXTRAS["learn"]}, light).returncode == 0
-    done = without(["papermill"], "import sys\nfrom dpnotes.__main__ import main\nsys.argv[1:] = ['build']\nmain()")
+    done = without(
+        ["papermill"],
+        "import sys\nfrom dpnotes.__main__ import main\nsys.argv[1:] ="
+        " ['build']\nmain()",
+    )
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert done.stderr.startswith("Error: the book needs the extra [book]: ")
 
 
 def test_extras_bring_what_is_checked(repository):
     """What an extra is said to bring is what pyproject.toml installs."""
-    declared = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = tomllib.loads(
+        (repository / "pyproject.toml").read_text(encoding="utf-8")
+    )["project"]
     distributions = metadata.packages_distributions()
     installed = " ".join(declared["dependencies"])
     assert "dpnotes[learn]" in declared["optional-dependencies"]["book"]
     for extra in ("learn", "book"):
         installed += " " + " ".join(declared["optional-dependencies"][extra])
         for library in EXTRAS[extra]:
-            assert any(name.lower() in installed for name in distributions[library]), library
+            assert any(name.lower() in installed for name in distributions[library]), (
+                library
+            )
 
 
 def test_version_is_in_one_place(repository):
     assert metadata.version("dpnotes") == dpnotes.__version__
     for name in ("pyproject.toml", "CITATION.cff", "_config.yml"):
         text = (repository / name).read_text(encoding="utf-8")
-        assert not re.search(rf'^\s*version\s*[:=]\s*"?{re.escape(dpnotes.__version__)}', text, re.M)
-    assert f"## {dpnotes.__version__}\n" in (repository / "CHANGELOG.md").read_text(encoding="utf-8")
+        assert not re.search(
+            rf'^\s*version\s*[:=]\s*"?{re.escape(dpnotes.__version__)}', text, re.M
+        )
+    assert f"## {dpnotes.__version__}\n" in (repository / "CHANGELOG.md").read_text(
+        encoding="utf-8"
+    )
 
 
 CALLS = """
@@ -131,9 +154,22 @@ private_base(dataset="a", split="test", mode="bare", subsample="9", epsilon=1.0,
 def test_mypy_refuses_parameters_of_another_type(repository, tmp_path):
     file = tmp_path / "calls.py"
     file.write_text(CALLS)
-    expected = {number for number, line in enumerate(CALLS.splitlines(), 1) if line.endswith("# error")}
-    command = [sys.executable, "-m", "mypy", "--config-file", "pyproject.toml", str(file)]
+    expected = {
+        number
+        for number, line in enumerate(CALLS.splitlines(), 1)
+        if line.endswith("# error")
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--config-file",
+        "pyproject.toml",
+        str(file),
+    ]
     done = subprocess.run(command, cwd=repository, capture_output=True, text=True)
     found = {int(line) for line in re.findall(r"calls\.py:(\d+): error", done.stdout)}
-    assert {min(expected, key=lambda number: abs(number - line)) for line in found} == expected, done.stdout
+    assert {
+        min(expected, key=lambda number: abs(number - line)) for line in found
+    } == expected, done.stdout
     assert len(found) == len(expected), done.stdout

@@ -1,4 +1,6 @@
-"""Transformers with public bounds: norms in exact arithmetic, one row at a time, nothing learned, nothing disclosed."""
+"""Transformers with public bounds: norms in exact arithmetic, one row at a time,
+nothing learned, nothing disclosed.
+"""
 
 import math
 from fractions import Fraction
@@ -12,7 +14,14 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from scipy.sparse import csr_array
 from sklearn.base import clone
 
-from dpnotes.preprocessing import DIRECTIONS, FLOOR, ClipNorm, OrientedGradients, PublicOneHot, PublicScaler
+from dpnotes.preprocessing import (
+    DIRECTIONS,
+    FLOOR,
+    ClipNorm,
+    OrientedGradients,
+    PublicOneHot,
+    PublicScaler,
+)
 
 NUMBERS = [ClipNorm(), PublicScaler(-1.0, 1.0)]
 ALL = [*NUMBERS, PublicOneHot([0, 1, 2])]
@@ -35,7 +44,9 @@ rows = st.sampled_from([np.float32, np.float64]).flatmap(
 
 @given(rows, st.floats(1e-30, LARGEST))
 def test_no_row_is_longer_than_the_bound(X, norm):
-    """In exact arithmetic, whatever the row holds; shortened rows stay as they are when they are clipped again."""
+    """In exact arithmetic, whatever the row holds; shortened rows stay as they are
+    when they are clipped again.
+    """
     clipped = ClipNorm(norm).fit_transform(X)
     assert clipped.dtype == X.dtype
     assert all(exact_square(row) <= Fraction(norm) ** 2 for row in clipped)
@@ -54,21 +65,35 @@ def test_long_rows_get_the_bound_and_short_ones_stay(dtype, d):
     np.testing.assert_array_equal(clipped[short], X[short])
     assert 0.3 < short.mean() < 0.7
     long = clipped[norms > 2.5].astype(np.float64)
-    np.testing.assert_allclose(np.linalg.norm(long, axis=1), 2.5 * (1 - loss / 2), rtol=2 * loss)
+    np.testing.assert_allclose(
+        np.linalg.norm(long, axis=1), 2.5 * (1 - loss / 2), rtol=2 * loss
+    )
     cosine = (long * X[norms > 2.5]).sum(axis=1) / norms[norms > 2.5] / 2.5
     assert (cosine > 1 - 2 * loss).all()
 
 
-@pytest.mark.parametrize(("row", "expected"), [
-    ([3e300, 4e300], [0.6, 0.8]), ([LARGEST, LARGEST], [math.sqrt(0.5)] * 2), ([3e200, -4e-200], [1.0, -0.0]),
-    ([0.6, -0.0], [0.6, -0.0]), ([SMALLEST, -SMALLEST], [SMALLEST, -SMALLEST]), ([math.inf, 1.0], [1.0, 0.0]),
-    ([-math.inf, math.inf], [-math.sqrt(0.5), math.sqrt(0.5)]), ([math.nan, 0.25], [0.0, 0.25]),
-    ([-0.0, 0.0], [-0.0, 0.0]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ([3e300, 4e300], [0.6, 0.8]),
+        ([LARGEST, LARGEST], [math.sqrt(0.5)] * 2),
+        ([3e200, -4e-200], [1.0, -0.0]),
+        ([0.6, -0.0], [0.6, -0.0]),
+        ([SMALLEST, -SMALLEST], [SMALLEST, -SMALLEST]),
+        ([math.inf, 1.0], [1.0, 0.0]),
+        ([-math.inf, math.inf], [-math.sqrt(0.5), math.sqrt(0.5)]),
+        ([math.nan, 0.25], [0.0, 0.25]),
+        ([-0.0, 0.0], [-0.0, 0.0]),
+    ],
+)
 def test_rows_of_any_magnitude(row, expected):
     clipped = ClipNorm().fit_transform([row])[0]
-    np.testing.assert_allclose(clipped, expected, rtol=1e-14, atol=0 if 0.0 not in expected else 1e-300)
-    np.testing.assert_array_equal(np.signbit(clipped[clipped == 0]), np.signbit(np.array(expected)[clipped == 0]))
+    np.testing.assert_allclose(
+        clipped, expected, rtol=1e-14, atol=0 if 0.0 not in expected else 1e-300
+    )
+    np.testing.assert_array_equal(
+        np.signbit(clipped[clipped == 0]), np.signbit(np.array(expected)[clipped == 0])
+    )
 
 
 @pytest.mark.parametrize("norm", [1e-30, 1e30])
@@ -77,18 +102,36 @@ def test_float32_keeps_its_range(norm):
     X = np.array([[tiny, tiny], [huge, huge], [huge, tiny]], dtype=np.float32)
     clipped = ClipNorm(norm).fit_transform(X)
     np.testing.assert_array_equal(clipped[0], X[0])
-    np.testing.assert_allclose(clipped[1:], [[norm / math.sqrt(2)] * 2, [norm, 0.0]], rtol=2e-6, atol=1e-44)
+    np.testing.assert_allclose(
+        clipped[1:], [[norm / math.sqrt(2)] * 2, [norm, 0.0]], rtol=2e-6, atol=1e-44
+    )
 
 
 # PublicScaler
 
 
 def test_bounds_become_minus_one_and_one():
-    X = np.array([[0.0, -8.0], [50.0, 0.0], [100.0, 8.0], [-5.0, 1e30], [math.inf, -math.inf], [math.nan, 2.0]])
+    X = np.array(
+        [
+            [0.0, -8.0],
+            [50.0, 0.0],
+            [100.0, 8.0],
+            [-5.0, 1e30],
+            [math.inf, -math.inf],
+            [math.nan, 2.0],
+        ]
+    )
     expected = [[-1, -1], [0, 0], [1, 1], [-1, 1], [1, -1], [0, 0.25]]
-    np.testing.assert_array_equal(PublicScaler([0, -8], [100, 8]).fit_transform(X), expected)
-    np.testing.assert_array_equal(PublicScaler(pd.Series([0, -8]), (100, 8)).fit_transform(X.astype("f4")), expected)
-    np.testing.assert_array_equal(PublicScaler(-8, 8).fit_transform(X[:3, 1:]), [[-1], [0], [1]])
+    np.testing.assert_array_equal(
+        PublicScaler([0, -8], [100, 8]).fit_transform(X), expected
+    )
+    np.testing.assert_array_equal(
+        PublicScaler(pd.Series([0, -8]), (100, 8)).fit_transform(X.astype("f4")),
+        expected,
+    )
+    np.testing.assert_array_equal(
+        PublicScaler(-8, 8).fit_transform(X[:3, 1:]), [[-1], [0], [1]]
+    )
 
 
 BOUND = st.floats(allow_nan=False, allow_infinity=False)
@@ -114,29 +157,57 @@ def test_scaled_values_are_in_order_and_between_the_ends(X, one, other):
 
 
 def test_categories_of_any_kind():
-    table = pd.DataFrame({"job": ["baker", "spy", None], "shift": [2, 1, 7], "night": [True, False, True]})
+    table = pd.DataFrame(
+        {
+            "job": ["baker", "spy", None],
+            "shift": [2, 1, 7],
+            "night": [True, False, True],
+        }
+    )
     encoder = PublicOneHot([["nurse", "baker"], (1, 2), np.array([False, True])])
     expected = [[0, 1, 0, 1, 0, 1], [0, 0, 1, 0, 1, 0], [0, 0, 0, 0, 0, 1]]
     np.testing.assert_array_equal(encoder.fit_transform(table), expected)
-    np.testing.assert_array_equal(clone(encoder).fit_transform(table.to_numpy()), expected)
-    np.testing.assert_array_equal(clone(encoder).fit_transform(table.to_numpy().tolist()), expected)
-    np.testing.assert_array_equal(encoder.transform(table.astype({"job": "category", "shift": "Int64"})), expected)
-    names = ["job_nurse", "job_baker", "shift_1", "shift_2", "night_False", "night_True"]
+    np.testing.assert_array_equal(
+        clone(encoder).fit_transform(table.to_numpy()), expected
+    )
+    np.testing.assert_array_equal(
+        clone(encoder).fit_transform(table.to_numpy().tolist()), expected
+    )
+    np.testing.assert_array_equal(
+        encoder.transform(table.astype({"job": "category", "shift": "Int64"})), expected
+    )
+    names = [
+        "job_nurse",
+        "job_baker",
+        "shift_1",
+        "shift_2",
+        "night_False",
+        "night_True",
+    ]
     assert encoder.get_feature_names_out().tolist() == names
 
 
 def test_one_list_of_categories_is_for_all_columns():
     encoder = PublicOneHot(["yes", "no"])
-    result = encoder.fit_transform([["no", "yes"], ["yes", {"no": "hash"}], [math.nan, 1]])
+    result = encoder.fit_transform(
+        [["no", "yes"], ["yes", {"no": "hash"}], [math.nan, 1]]
+    )
     np.testing.assert_array_equal(result, [[0, 1, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0]])
-    assert encoder.get_feature_names_out().tolist() == ["x0_yes", "x0_no", "x1_yes", "x1_no"]
+    assert encoder.get_feature_names_out().tolist() == [
+        "x0_yes",
+        "x0_no",
+        "x1_yes",
+        "x1_no",
+    ]
 
 
 def test_the_curator_can_count_values_that_are_not_read():
     table = np.array([["unknown", np.nan], [None, np.inf], [3, 99.0]], dtype=object)
     assert PublicScaler(0, 1).fit(table).unread(table).tolist() == [2, 1]
     jobs = pd.DataFrame({"job": ["spy", None, "nurse"], "shift": [1, 2, 7]})
-    assert PublicOneHot([["baker", "nurse"], [1, 2, 3]]).fit(jobs).unread(jobs).tolist() == [2, 1]
+    assert PublicOneHot([["baker", "nurse"], [1, 2, 3]]).fit(jobs).unread(
+        jobs
+    ).tolist() == [2, 1]
 
 
 # OrientedGradients
@@ -149,8 +220,13 @@ def slowly(image):
     vertical, horizontal = np.gradient(image)
     for i in range(4 * rows):
         for j in range(4 * columns):
-            angle = np.arctan2(vertical[i, j], horizontal[i, j]) / np.pi % 1.0 * DIRECTIONS
-            part, length = angle - int(angle), np.hypot(vertical[i, j], horizontal[i, j])
+            angle = (
+                np.arctan2(vertical[i, j], horizontal[i, j]) / np.pi % 1.0 * DIRECTIONS
+            )
+            part, length = (
+                angle - int(angle),
+                np.hypot(vertical[i, j], horizontal[i, j]),
+            )
             cells[i // 4, j // 4, int(angle) % DIRECTIONS] += (1 - part) * length
             cells[i // 4, j // 4, (int(angle) + 1) % DIRECTIONS] += part * length
     around = np.zeros((rows, columns))
@@ -171,13 +247,18 @@ def test_features_are_those_of_a_slow_computation(shape):
     expected = np.stack([slowly(image) for image in images])
     assert found == pytest.approx(expected, abs=1e-5)
     colours = np.stack([images, images, images], axis=1).reshape(3, -1)
-    assert OrientedGradients((3, *shape)).fit_transform(colours) == pytest.approx(expected, abs=1e-5)
-    bytes_ = OrientedGradients(shape, high=255).fit_transform(255 * images.reshape(3, -1))
+    assert OrientedGradients((3, *shape)).fit_transform(colours) == pytest.approx(
+        expected, abs=1e-5
+    )
+    bytes_ = OrientedGradients(shape, high=255).fit_transform(
+        255 * images.reshape(3, -1)
+    )
     assert bytes_ == pytest.approx(expected, abs=1e-5)
 
 
 def test_features_of_an_image_depend_on_it_alone_whatever_it_holds():
-    images = np.random.default_rng(1).random((2500, 64))  # more than are computed at a time
+    # more than are computed at a time
+    images = np.random.default_rng(1).random((2500, 64))
     hog = OrientedGradients((8, 8))
     whole = hog.fit_transform(images)
     assert (whole[2100:2110] == hog.transform(images[2100:2110])).all()
@@ -188,18 +269,39 @@ def test_features_of_an_image_depend_on_it_alone_whatever_it_holds():
         changed[7, 3] = value
         result = hog.transform(changed)
         assert np.isfinite(result).all()
-        np.testing.assert_array_equal(np.delete(result, 7, axis=0), np.delete(whole[:20], 7, axis=0))
+        np.testing.assert_array_equal(
+            np.delete(result, 7, axis=0), np.delete(whole[:20], 7, axis=0)
+        )
     assert len(hog.get_feature_names_out()) == whole.shape[1] == 36
 
 
 # all of them
 
-ODD = [math.nan, math.inf, -math.inf, LARGEST, SMALLEST, -0.0, None, pd.NA, "spy", "", {}, [1], 10**400, b"x", 1j, True]
+ODD = [
+    math.nan,
+    math.inf,
+    -math.inf,
+    LARGEST,
+    SMALLEST,
+    -0.0,
+    None,
+    pd.NA,
+    "spy",
+    "",
+    {},
+    [1],
+    10**400,
+    b"x",
+    1j,
+    True,
+]
 
 
 @pytest.mark.parametrize("transformer", ALL, ids=lambda t: type(t).__name__)
 def test_a_row_changes_its_own_result_only(transformer):
-    """Whatever the row holds, it is neither refused nor seen in fit, in other rows or in attributes."""
+    """Whatever the row holds, it is neither refused nor seen in fit, in other rows
+    or in attributes.
+    """
     X = np.random.default_rng(0).normal(size=(20, 3)).astype(object)
     X[:, 2] = np.arange(20) % 4
     first = clone(transformer).fit(X)
@@ -211,7 +313,9 @@ def test_a_row_changes_its_own_result_only(transformer):
         assert repr(other.__dict__) == repr(expected)
         result = other.transform(changed)
         assert np.isfinite(result.astype(np.float64)).all()
-        np.testing.assert_array_equal(np.delete(result, 7, axis=0), np.delete(whole, 7, axis=0))
+        np.testing.assert_array_equal(
+            np.delete(result, 7, axis=0), np.delete(whole, 7, axis=0)
+        )
         np.testing.assert_array_equal(other.transform(changed[7:8]), result[7:8])
 
 
@@ -219,39 +323,92 @@ def test_a_row_changes_its_own_result_only(transformer):
 @pytest.mark.parametrize(
     ("X", "error", "message"),
     [
-        (np.full(5, SECRET), ValueError, r"X must have shape \[n, d\], got shape \(5,\)"),
+        (
+            np.full(5, SECRET),
+            ValueError,
+            r"X must have shape \[n, d\], got shape \(5,\)",
+        ),
         (SECRET, ValueError, r"X must have shape \[n, d\], got shape \(\)"),
         (np.full((2, 2, 2), SECRET), ValueError, "dim 3"),
-        ([[SECRET, SECRET], [SECRET]], ValueError, r"X must have shape \[n, d\], got shape \(2,\)"),
-        (np.full((2, 2), SECRET * 1j), ValueError, "X must hold real numbers, got complex128"),
-        (csr_array([[SECRET, SECRET]]), TypeError, "X must be dense, got sparse X of type csr_array"),
+        (
+            [[SECRET, SECRET], [SECRET]],
+            ValueError,
+            r"X must have shape \[n, d\], got shape \(2,\)",
+        ),
+        (
+            np.full((2, 2), SECRET * 1j),
+            ValueError,
+            "X must hold real numbers, got complex128",
+        ),
+        (
+            csr_array([[SECRET, SECRET]]),
+            TypeError,
+            "X must be dense, got sparse X of type csr_array",
+        ),
         (np.full((2, 3), SECRET), ValueError, "X has 3 features"),
-        (pd.DataFrame({"age": [SECRET], "wage": [SECRET]}), ValueError, "feature names"),
+        (
+            pd.DataFrame({"age": [SECRET], "wage": [SECRET]}),
+            ValueError,
+            "feature names",
+        ),
         (np.empty((0, 2)), ValueError, "0 sample"),
     ],
 )
 def test_errors_show_the_shape_and_no_value(transformer, X, error, message):
     table = pd.DataFrame({"age": [1.0], "height": [2.0]})
-    fitted = clone(transformer).fit(table if isinstance(X, pd.DataFrame) else table.to_numpy())
+    fitted = clone(transformer).fit(
+        table if isinstance(X, pd.DataFrame) else table.to_numpy()
+    )
     with pytest.raises(error, match=message) as caught:
         fitted.transform(X)
     assert "4974" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("transformer", "message"), [
-    (ClipNorm(0.0), "norm must be >= 1e-30, got norm=0.0"),
-    (ClipNorm(math.inf), "norm must be finite and >= 1e-30, got norm=inf"),
-    (PublicScaler(0, [1, 2]), r"high must be a finite number, or one for each of 64 columns, got high=\[1, 2\]"),
-    (PublicScaler(math.nan, 1), "low must be a finite number"),
-    (PublicScaler([1] + [0] * 63, 1), "low must be < high in each column, got low=.* high=1"),
-    (PublicOneHot([[1], 2]), r"categories must be one sequence, or one for each of 64 columns, got \[\[1\], 2\]"),
-    (PublicOneHot([]), "categories must be one sequence"),
-    (PublicOneHot([[1]] * 63 + [[]]), r"categories must be distinct and not missing, at least one .* got \[\]"),
-    (PublicOneHot(["a", "b", "a"]), r"categories must be distinct .* got \['a', 'b', 'a'\]"),
-    (OrientedGradients((3, 8, 8)), r"image_shape must be .*, for 64 columns, got image_shape=\(3, 8, 8\)"),
-    (OrientedGradients((2, 32)), "image_shape must be"), (OrientedGradients((64,)), "image_shape must be"),
-    (OrientedGradients((8, 8), low=1.0), "low must be < high, got low=1.0, high=1.0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("transformer", "message"),
+    [
+        (ClipNorm(0.0), "norm must be >= 1e-30, got norm=0.0"),
+        (ClipNorm(math.inf), "norm must be finite and >= 1e-30, got norm=inf"),
+        (
+            PublicScaler(0, [1, 2]),
+            (
+                r"high must be a finite number, or one for each of 64 columns, got"
+                r" high=\[1, 2\]"
+            ),
+        ),
+        (PublicScaler(math.nan, 1), "low must be a finite number"),
+        (
+            PublicScaler([1] + [0] * 63, 1),
+            "low must be < high in each column, got low=.* high=1",
+        ),
+        (
+            PublicOneHot([[1], 2]),
+            (
+                r"categories must be one sequence, or one for each of 64 columns, got"
+                r" \[\[1\], 2\]"
+            ),
+        ),
+        (PublicOneHot([]), "categories must be one sequence"),
+        (
+            PublicOneHot([[1]] * 63 + [[]]),
+            r"categories must be distinct and not missing, at least one .* got \[\]",
+        ),
+        (
+            PublicOneHot(["a", "b", "a"]),
+            r"categories must be distinct .* got \['a', 'b', 'a'\]",
+        ),
+        (
+            OrientedGradients((3, 8, 8)),
+            r"image_shape must be .*, for 64 columns, got image_shape=\(3, 8, 8\)",
+        ),
+        (OrientedGradients((2, 32)), "image_shape must be"),
+        (OrientedGradients((64,)), "image_shape must be"),
+        (
+            OrientedGradients((8, 8), low=1.0),
+            "low must be < high, got low=1.0, high=1.0",
+        ),
+    ],
+)
 def test_bad_parameters_are_named(transformer, message):
     with pytest.raises(ValueError, match=message):
         transformer.fit(np.zeros((4, 64)))
@@ -264,7 +421,9 @@ def test_data_frames_in_and_out(transformer):
     result = fitted.transform(frame)
     assert result.columns.tolist() == fitted.get_feature_names_out().tolist()
     assert result.index.tolist() == ["a", "b"]
-    np.testing.assert_array_equal(result, clone(transformer).fit_transform(frame.to_numpy()))
+    np.testing.assert_array_equal(
+        result, clone(transformer).fit_transform(frame.to_numpy())
+    )
 
 
 def test_parameters_are_frozen_by_fit():

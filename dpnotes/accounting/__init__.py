@@ -1,7 +1,8 @@
-"""Privacy guarantees: profiles, calibration, composition and audits. This package needs neither data nor torch.
+"""Privacy guarantees: profiles, calibration, composition and audits. This package needs
+neither data nor torch.
 
-A guarantee is a function, not a pair of numbers; :class:`PrivacyProfile` represents it. Most constructors take only
-keyword arguments.
+A guarantee is a function, not a pair of numbers; :class:`PrivacyProfile` represents it.
+Most constructors take only keyword arguments.
 """
 
 from dpnotes.accounting import papers as papers
@@ -22,7 +23,9 @@ from dpnotes.accounting._calibrate import calibrate as calibrate
 from dpnotes.accounting._calibrate import gaussian_sigma as gaussian_sigma
 from dpnotes.accounting._curves import hockey_stick as hockey_stick
 from dpnotes.accounting._descent import dp_sgd as dp_sgd
-from dpnotes.accounting._descent import dp_sgd_noise_multiplier as dp_sgd_noise_multiplier
+from dpnotes.accounting._descent import (
+    dp_sgd_noise_multiplier as dp_sgd_noise_multiplier,
+)
 from dpnotes.accounting._descent import last_iterate as last_iterate
 from dpnotes.accounting._descent import last_iterate_mu as last_iterate_mu
 from dpnotes.accounting._descent import step_contraction as step_contraction
@@ -31,10 +34,16 @@ from dpnotes.accounting._minimisers import ObjectiveNoise as ObjectiveNoise
 from dpnotes.accounting._minimisers import gradient_quantile as gradient_quantile
 from dpnotes.accounting._minimisers import logistic_constants as logistic_constants
 from dpnotes.accounting._minimisers import loss_perturbation as loss_perturbation
-from dpnotes.accounting._minimisers import minimiser_sensitivity as minimiser_sensitivity
+from dpnotes.accounting._minimisers import (
+    minimiser_sensitivity as minimiser_sensitivity,
+)
 from dpnotes.accounting._minimisers import norm_noise_rate as norm_noise_rate
-from dpnotes.accounting._minimisers import objective_perturbation as objective_perturbation
-from dpnotes.accounting._minimisers import prediction_sensitivity_sigma as prediction_sensitivity_sigma
+from dpnotes.accounting._minimisers import (
+    objective_perturbation as objective_perturbation,
+)
+from dpnotes.accounting._minimisers import (
+    prediction_sensitivity_sigma as prediction_sensitivity_sigma,
+)
 from dpnotes.accounting._profile import ADJACENCIES as ADJACENCIES
 from dpnotes.accounting._profile import STATUSES as STATUSES
 from dpnotes.accounting._profile import PrivacyProfile as PrivacyProfile

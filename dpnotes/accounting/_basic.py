@@ -5,12 +5,19 @@ from __future__ import annotations
 from scipy import special
 
 from dpnotes import _validation as check
-from dpnotes.accounting._kinds import GaussianRelease, LaplaceRelease, LevelsRelease, RenyiRelease
+from dpnotes.accounting._kinds import (
+    GaussianRelease,
+    LaplaceRelease,
+    LevelsRelease,
+    RenyiRelease,
+)
 from dpnotes.accounting._profile import PrivacyProfile, describe
 from dpnotes.accounting._renyi import Line
 
 
-def gaussian(*, sigma: float, sensitivity: float = 1.0, adjacency: str = "add-remove") -> PrivacyProfile:
+def gaussian(
+    *, sigma: float, sensitivity: float = 1.0, adjacency: str = "add-remove"
+) -> PrivacyProfile:
     """Guarantee of a query plus Gaussian noise, exact for every epsilon.
 
     Parameters
@@ -18,7 +25,8 @@ def gaussian(*, sigma: float, sensitivity: float = 1.0, adjacency: str = "add-re
     sigma : float, > 0
         Standard deviation of the noise on each coordinate, in the units of the query.
     sensitivity : float, > 0
-        L2 distance between the query's values on adjacent data sets, in the units of the query.
+        L2 distance between the query's values on adjacent data sets, in the units of
+        the query.
     adjacency : {"add-remove", "zero-out", "replace-one"}
         The relation that the sensitivity was computed for.
 
@@ -33,7 +41,8 @@ def gaussian(*, sigma: float, sensitivity: float = 1.0, adjacency: str = "add-re
 
     Source
     ------
-    Balle and Wang (2018), Theorem 8; Dong, Roth and Su (2022) for the trade-off function.
+    Balle and Wang (2018), Theorem 8; Dong, Roth and Su (2022) for the trade-off
+    function.
 
     Examples
     --------
@@ -45,16 +54,22 @@ def gaussian(*, sigma: float, sensitivity: float = 1.0, adjacency: str = "add-re
     sensitivity = check.positive("sensitivity", sensitivity)
     about = describe("gaussian", adjacency, sigma=sigma, sensitivity=sensitivity)
     mu = check.positive("sensitivity / sigma", sensitivity / sigma)
-    return PrivacyProfile(GaussianRelease(mu), **about, source="Balle and Wang (2018), Theorem 8")
+    return PrivacyProfile(
+        GaussianRelease(mu), **about, source="Balle and Wang (2018), Theorem 8"
+    )
 
 
-def gaussian_of_advantage(advantage: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
-    """Guarantee of the Gaussian mechanism against which the best membership test has a given advantage.
+def gaussian_of_advantage(
+    advantage: float, *, adjacency: str = "add-remove"
+) -> PrivacyProfile:
+    """Guarantee of the Gaussian mechanism against which the best membership test has a
+    given advantage.
 
     Parameters
     ----------
     advantage : float, in (0, 1)
-        Total variation distance between the outputs on neighbouring data sets, ``2 Phi(1 / (2 sigma)) - 1``.
+        Total variation distance between the outputs on neighbouring data sets, ``2
+        Phi(1 / (2 sigma)) - 1``.
     adjacency : {"add-remove", "zero-out", "replace-one"}
 
     Returns
@@ -78,22 +93,28 @@ def gaussian_of_advantage(advantage: float, *, adjacency: str = "add-remove") ->
     """
     why = "no Gaussian noise reveals a record with certainty"
     advantage = check.real("advantage", advantage, high=1.0, open_low=True, below=why)
-    return gaussian(sigma=0.5 / float(special.ndtri((1 + advantage) / 2)), adjacency=adjacency)
+    return gaussian(
+        sigma=0.5 / float(special.ndtri((1 + advantage) / 2)), adjacency=adjacency
+    )
 
 
-def laplace(*, scale: float, sensitivity: float = 1.0, adjacency: str = "add-remove") -> PrivacyProfile:
-    """Guarantee of a query plus Laplace noise, exact for every epsilon; the release is (sensitivity / scale)-DP.
+def laplace(
+    *, scale: float, sensitivity: float = 1.0, adjacency: str = "add-remove"
+) -> PrivacyProfile:
+    """Guarantee of a query plus Laplace noise, exact for every epsilon; the release is
+    (sensitivity / scale)-DP.
 
-    Composition adds privacy losses on a grid. The step of the grid is small compared with the standard deviation of a
-    loss.
+    Composition adds privacy losses on a grid. The step of the grid is small compared
+    with the standard deviation of a loss.
 
     Parameters
     ----------
     scale : float, > 0
-        Scale b of the noise density ``exp(-|x| / b) / (2 b)``, in the units of the query. The standard deviation of
-        the noise is b sqrt(2).
+        Scale b of the noise density ``exp(-|x| / b) / (2 b)``, in the units of the
+        query. The standard deviation of the noise is b sqrt(2).
     sensitivity : float, > 0
-        Distance between the query's values on adjacent data sets, in the units of the query.
+        Distance between the query's values on adjacent data sets, in the units of the
+        query.
     adjacency : {"add-remove", "zero-out", "replace-one"}
         The relation that the sensitivity was computed for.
 
@@ -108,13 +129,13 @@ def laplace(*, scale: float, sensitivity: float = 1.0, adjacency: str = "add-rem
 
     Notes
     -----
-    For a query with several coordinates and the L1 sensitivity, the profile is an upper bound. The worst case is a
-    change of one coordinate by the whole sensitivity.
+    For a query with several coordinates and the L1 sensitivity, the profile is an upper
+    bound. The worst case is a change of one coordinate by the whole sensitivity.
 
     Source
     ------
-    Dwork, McSherry, Nissim and Smith (2006); Mironov (2017), Proposition 6 for the Renyi divergence; Dong, Roth and
-    Su (2022) for the trade-off function.
+    Dwork, McSherry, Nissim and Smith (2006); Mironov (2017), Proposition 6 for the
+    Renyi divergence; Dong, Roth and Su (2022) for the trade-off function.
 
     Examples
     --------
@@ -124,12 +145,19 @@ def laplace(*, scale: float, sensitivity: float = 1.0, adjacency: str = "add-rem
     """
     pure = check.positive("sensitivity", sensitivity) / check.positive("scale", scale)
     pure = check.positive("sensitivity / scale", pure)
-    about = describe("laplace", adjacency, scale=float(scale), sensitivity=float(sensitivity))
-    return PrivacyProfile(LaplaceRelease(pure), **about, source="Dwork, McSherry, Nissim and Smith (2006)")
+    about = describe(
+        "laplace", adjacency, scale=float(scale), sensitivity=float(sensitivity)
+    )
+    return PrivacyProfile(
+        LaplaceRelease(pure), **about, source="Dwork, McSherry, Nissim and Smith (2006)"
+    )
 
 
-def approximate(epsilon: float, delta: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
-    """Guarantee that follows from "the mechanism is (epsilon, delta)-DP" if nothing else is known of the mechanism.
+def approximate(
+    epsilon: float, delta: float, *, adjacency: str = "add-remove"
+) -> PrivacyProfile:
+    """Guarantee that follows from "the mechanism is (epsilon, delta)-DP" if nothing
+    else is known of the mechanism.
 
     Parameters
     ----------
@@ -159,11 +187,16 @@ def approximate(epsilon: float, delta: float, *, adjacency: str = "add-remove") 
     epsilon = check.real("epsilon", epsilon)
     delta = check.real("delta", delta, high=1.0)
     about = describe("approximate", adjacency, epsilon=epsilon, delta=delta)
-    return PrivacyProfile(LevelsRelease(((epsilon, delta, 1),)), **about, source="Kairouz, Oh and Viswanath (2015)")
+    return PrivacyProfile(
+        LevelsRelease(((epsilon, delta, 1),)),
+        **about,
+        source="Kairouz, Oh and Viswanath (2015)",
+    )
 
 
 def pure(epsilon: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
-    """Guarantee that follows from "the mechanism is epsilon-DP": :func:`approximate` with delta = 0.
+    """Guarantee that follows from "the mechanism is epsilon-DP": :func:`approximate`
+    with delta = 0.
 
     Parameters
     ----------
@@ -192,7 +225,8 @@ def pure(epsilon: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
 
 
 def zcdp(rho: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
-    """Guarantee that follows from rho-zCDP (zero-concentrated DP): Renyi divergence <= ``rho alpha`` at every order.
+    """Guarantee that follows from rho-zCDP (zero-concentrated DP): Renyi divergence <=
+    ``rho alpha`` at every order.
 
     Parameters
     ----------
@@ -202,8 +236,9 @@ def zcdp(rho: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
     Returns
     -------
     PrivacyProfile
-        Profile whose epsilon is the smallest that any real order alpha gives. This epsilon is below the epsilon of Bun
-        and Steinke, ``rho + 2 sqrt(rho log(1 / delta))``.
+        Profile whose epsilon is the smallest that any real order alpha gives. This
+        epsilon is below the epsilon of Bun and Steinke, ``rho + 2 sqrt(rho log(1 /
+        delta))``.
 
     Raises
     ------
@@ -220,5 +255,9 @@ def zcdp(rho: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
     4.728387
     """
     rho = check.positive("rho", rho)
-    source = "Bun and Steinke (2016); Canonne, Kamath and Steinke (2020), Proposition 12"
-    return PrivacyProfile(RenyiRelease(Line(rho)), **describe("zcdp", adjacency, rho=rho), source=source)
+    source = (
+        "Bun and Steinke (2016); Canonne, Kamath and Steinke (2020), Proposition 12"
+    )
+    return PrivacyProfile(
+        RenyiRelease(Line(rho)), **describe("zcdp", adjacency, rho=rho), source=source
+    )

@@ -1,4 +1,6 @@
-"""Least noise for (epsilon, delta), and the parameter at which any mechanism just meets an aim."""
+"""Least noise for (epsilon, delta), and the parameter at which any mechanism just
+meets an aim.
+"""
 
 from __future__ import annotations
 
@@ -16,40 +18,56 @@ from dpnotes.accounting._curves import LARGEST_DELTA, largest_mu, like_input
 from dpnotes.accounting._profile import PrivacyProfile, a_profile
 
 LARGEST_EPSILON = 1e12  # epsilon / mu - mu / 2 still has nine digits after the point
-STRIDE, LONGEST = 0.1, 3.0  # of a step until there is a bracket, in the logarithm: of the first, doubling, and of any
+# of a step until there is a bracket, in the logarithm: of the first, doubling, and of
+# any
+STRIDE, LONGEST = 0.1, 3.0
 PRECISION = 1e-5  # of the logarithm
 ROUNDS = 80  # a dozen suffice
-APART = (STRIDE, 2.0, 9.0)  # where it is looked whether the curve rises; it may be flat at the start
+# where it is looked whether the curve rises; it may be flat at the start
+APART = (STRIDE, 2.0, 9.0)
 FURTHEST = 45.0  # e^45 and e^-45 times the start: no parameter of use
 AIMS = "epsilon and delta, or mu, or advantage, or tpr and fpr"
 
 
 @overload
-def gaussian_sigma(epsilon: float, delta: float, *, sensitivity: float = 1.0, analysis: str = "tight") -> float: ...
+def gaussian_sigma(
+    epsilon: float, delta: float, *, sensitivity: float = 1.0, analysis: str = "tight"
+) -> float: ...
 @overload
 def gaussian_sigma(
-    epsilon: ArrayLike, delta: ArrayLike, *, sensitivity: ArrayLike = 1.0, analysis: str = "tight"
+    epsilon: ArrayLike,
+    delta: ArrayLike,
+    *,
+    sensitivity: ArrayLike = 1.0,
+    analysis: str = "tight",
 ) -> float | Floats: ...
 def gaussian_sigma(
-    epsilon: ArrayLike, delta: ArrayLike, *, sensitivity: ArrayLike = 1.0, analysis: str = "tight"
+    epsilon: ArrayLike,
+    delta: ArrayLike,
+    *,
+    sensitivity: ArrayLike = 1.0,
+    analysis: str = "tight",
 ) -> float | Floats:
     """Smallest sigma at which the Gaussian mechanism is (epsilon, delta)-DP.
 
-    The result errs on the private side: the mechanism is (epsilon, delta)-DP at the returned sigma, but not at a sigma
-    smaller by one part in 10^9. The result is valid for every epsilon >= 0. (The classical formula is proved only for
-    epsilon < 1 and gives a larger sigma there.)
+    The result errs on the private side: the mechanism is (epsilon, delta)-DP at the
+    returned sigma, but not at a sigma smaller by one part in 10^9. The result is valid
+    for every epsilon >= 0. (The classical formula is proved only for epsilon < 1 and
+    gives a larger sigma there.)
 
     Parameters
     ----------
     epsilon : float or array_like, >= 0
     delta : float or array_like, in (0, 1)
-        Delta of the guarantee; at most 0.999, because a larger delta guarantees next to nothing.
+        Delta of the guarantee; at most 0.999, because a larger delta guarantees next to
+        nothing.
     sensitivity : float or array_like, > 0
-        L2 distance between the query's values on adjacent data sets, in the units of the query.
-        ``epsilon``, ``delta`` and ``sensitivity`` are broadcast.
+        L2 distance between the query's values on adjacent data sets, in the units of
+        the query. ``epsilon``, ``delta`` and ``sensitivity`` are broadcast.
     analysis : {"tight", "classical"}
-        ``"classical"``: the formula ``sensitivity sqrt(2 log(1.25 / delta)) / epsilon``. The function raises an error
-        where this sigma is not sufficient (above epsilon = 8.4 for delta = 1e-5).
+        ``"classical"``: the formula ``sensitivity sqrt(2 log(1.25 / delta)) /
+        epsilon``. The function raises an error where this sigma is not sufficient
+        (above epsilon = 8.4 for delta = 1e-5).
 
     Returns
     -------
@@ -63,11 +81,15 @@ def gaussian_sigma(
 
     Source
     ------
-    Balle and Wang (2018), Theorem 8; Dwork and Roth (2014), Theorem A.1 for the classical formula.
+    Balle and Wang (2018), Theorem 8; Dwork and Roth (2014), Theorem A.1 for the
+    classical formula.
 
     Examples
     --------
-    >>> round(gaussian_sigma(1.0, 1e-5), 4), round(gaussian_sigma(1.0, 1e-5, analysis="classical"), 4)
+    >>> (
+    ...     round(gaussian_sigma(1.0, 1e-5), 4),
+    ...     round(gaussian_sigma(1.0, 1e-5, analysis="classical"), 4),
+    ... )
     (3.7306, 4.8448)
     >>> gaussian_sigma([0.5, 1.0], 1e-5).round(4)
     array([7.0318, 3.7306])
@@ -80,7 +102,11 @@ def gaussian_sigma(
 
     epsilon, delta, sensitivity = np.broadcast_arrays(epsilon, delta, sensitivity)
     with np.errstate(divide="ignore", over="ignore"):  # caught below
-        mu = _classical_mu(epsilon, delta) if analysis == "classical" else largest_mu(epsilon, delta)
+        mu = (
+            _classical_mu(epsilon, delta)
+            if analysis == "classical"
+            else largest_mu(epsilon, delta)
+        )
         sigma = sensitivity / mu
     if not np.isfinite(sigma).all():
         index = np.unravel_index(np.argmin(np.isfinite(sigma)), sigma.shape)
@@ -95,8 +121,9 @@ def _classical_mu(epsilon: Floats, delta: Floats) -> Floats:
     mu = epsilon / np.sqrt(2 * np.log(1.25 / delta))
     if (wrong := (epsilon <= 0) | (mu > largest_mu(epsilon, delta))).any():
         raise ValueError(
-            "the classical formula is proved for 0 < epsilon < 1 and is not sufficient for "
-            f"epsilon={float(epsilon[wrong].flat[0])!r} at delta={float(delta[wrong].flat[0])!r}; use analysis='tight'"
+            "the classical formula is proved for 0 < epsilon < 1 and is not sufficient"
+            f" for epsilon={float(epsilon[wrong].flat[0])!r} at"
+            f" delta={float(delta[wrong].flat[0])!r}; use analysis='tight'"
         )
     return np.asarray(mu, dtype=np.float64)
 
@@ -112,55 +139,65 @@ def calibrate(
     fpr: float | None = None,
     start: float = 1.0,
 ) -> float:
-    """Find the parameter at which a mechanism just meets an aim, for example the least noise or the largest sample.
+    """Find the parameter at which a mechanism just meets an aim, for example the least
+    noise or the largest sample.
 
-    Give exactly one aim: ``epsilon`` and ``delta``; ``mu``; ``advantage``; or ``tpr`` and ``fpr``.
+    Give exactly one aim: ``epsilon`` and ``delta``; ``mu``; ``advantage``; or ``tpr``
+    and ``fpr``.
 
     Parameters
     ----------
     make_profile : callable
-        Function that returns the profile for a positive number. The guarantee must rise or fall monotonically with
-        that number.
+        Function that returns the profile for a positive number. The guarantee must rise
+        or fall monotonically with that number.
     epsilon, delta : float, >= 0 and in [0, 1), optional
         Aim: the mechanism is (epsilon, delta)-DP.
     mu : float, > 0, optional
         Aim: the profile's :attr:`PrivacyProfile.mu` is at most ``mu``.
     advantage : float, in (0, 1), optional
-        Aim: no membership test has a larger difference between its true- and false-positive rates.
+        Aim: no membership test has a larger difference between its true- and
+        false-positive rates.
     tpr, fpr : float, in (0, 1), optional
-        Aim: no membership test with false-positive rate ``fpr`` has a larger true-positive rate than ``tpr``.
+        Aim: no membership test with false-positive rate ``fpr`` has a larger
+        true-positive rate than ``tpr``.
     start : float, > 0
         Parameter at which the search begins.
 
     Returns
     -------
     float
-        Parameter on the private side: the profile at the result meets the aim. The relative distance to the boundary
-        is at most 1e-5.
+        Parameter on the private side: the profile at the result meets the aim. The
+        relative distance to the boundary is at most 1e-5.
 
     Raises
     ------
     ValueError
-        If not exactly one aim is given, or a number is out of its range. Also if none of the parameters between 1e-19
-        and 1e19 times the start meets the aim, or if all of them meet it.
+        If not exactly one aim is given, or a number is out of its range. Also if none
+        of the parameters between 1e-19 and 1e19 times the start meets the aim, or if
+        all of them meet it.
     TypeError
         If ``make_profile`` does not return a profile.
 
     Source
     ------
-    Kulynych, Gomez, Kaissis, Calmon and Troncoso (2024), who choose noise by the risk of an attack.
+    Kulynych, Gomez, Kaissis, Calmon and Troncoso (2024), who choose noise by the risk
+    of an attack.
 
     Examples
     --------
     >>> from dpnotes.accounting import gaussian, pure
-    >>> round(calibrate(lambda sigma: gaussian(sigma=sigma), epsilon=1.0, delta=1e-5), 4)
+    >>> round(
+    ...     calibrate(lambda sigma: gaussian(sigma=sigma), epsilon=1.0, delta=1e-5), 4
+    ... )
     3.7306
     >>> round(calibrate(lambda sigma: gaussian(sigma=sigma), tpr=0.05, fpr=0.01), 4)
     1.4674
     >>> round(calibrate(lambda level: pure(level).compose(100), advantage=0.1), 4)
     0.0252
     """
-    excess = _aim(epsilon=epsilon, delta=delta, mu=mu, advantage=advantage, tpr=tpr, fpr=fpr)
+    excess = _aim(
+        epsilon=epsilon, delta=delta, mu=mu, advantage=advantage, tpr=tpr, fpr=fpr
+    )
     begin = math.log(check.positive("start", start))
 
     @cache
@@ -169,24 +206,38 @@ def calibrate(
         a_profile("make_profile(...)", profile)
         return excess(profile)
 
-    further = next((end for step in APART for end in (begin + step, begin - step) if at(end) != at(begin)), begin)
+    further = next(
+        (
+            end
+            for step in APART
+            for end in (begin + step, begin - step)
+            if at(end) != at(begin)
+        ),
+        begin,
+    )
     rises = (at(further) > at(begin)) == (further > begin)
     sign = -1.0 if rises else 1.0  # of the direction of more privacy
     found = boundary(lambda place: at(sign * place), sign * begin)
     if found is None:
         raise ValueError(
-            f"make_profile must meet the aim for some positive parameter and not for all; the search began at {start=}"
+            "make_profile must meet the aim for some positive parameter and not for"
+            f" all; the search began at {start=}"
         )
     return math.exp(sign * found)
 
 
 def boundary(
-    excess: Callable[[float], float], start: float, *, slope: float = -1.0, furthest: float = FURTHEST
+    excess: Callable[[float], float],
+    start: float,
+    *,
+    slope: float = -1.0,
+    furthest: float = FURTHEST,
 ) -> float | None:
-    """Find the least point where a falling function is <= 0, to ``PRECISION`` and rounded up; None if there is none.
+    """Find the least point where a falling function is <= 0, to ``PRECISION`` and
+    rounded up; None if there is none.
 
-    The function uses the secant method, and bisection where a step would leave the bracket. ``slope`` is a first guess
-    of the derivative.
+    The function uses the secant method, and bisection where a step would leave the
+    bracket. ``slope`` is a first guess of the derivative.
     """
     low, high, stride = -math.inf, math.inf, STRIDE
     before: tuple[float, float] | None = None
@@ -213,23 +264,50 @@ def boundary(
 
 
 def _aim(**numbers: float | None) -> Callable[[PrivacyProfile], float]:
-    """Amount by which a profile misses the given aim; not positive if the profile meets it."""
+    """Amount by which a profile misses the given aim; not positive if the profile
+    meets it.
+    """
     aim = {name: value for name, value in numbers.items() if value is not None}
     match aim:
         case {"mu": mu, **others} if not others:
             most = check.positive("mu", mu)
             return lambda profile: min(profile.mu, 1e300) / most - 1
         case {"advantage": advantage, **others} if not others:
-            largest = check.real("advantage", advantage, high=1.0, open_low=True, below="every mechanism meets it")
+            largest = check.real(
+                "advantage",
+                advantage,
+                high=1.0,
+                open_low=True,
+                below="every mechanism meets it",
+            )
             return lambda profile: profile.advantage / largest - 1
         case {"tpr": tpr, "fpr": fpr, **others} if not others:
-            rate = check.real("fpr", fpr, high=1.0, open_low=True, below="a test with this rate is always positive")
-            power = check.real("tpr", tpr, low=rate, high=1.0, open_low=True, below="every mechanism meets it")
+            rate = check.real(
+                "fpr",
+                fpr,
+                high=1.0,
+                open_low=True,
+                below="a test with this rate is always positive",
+            )
+            power = check.real(
+                "tpr",
+                tpr,
+                low=rate,
+                high=1.0,
+                open_low=True,
+                below="every mechanism meets it",
+            )
             return lambda profile: float(profile.tpr(rate)) - power
         case {"epsilon": epsilon, "delta": delta, **others} if not others:
             level = check.real("epsilon", epsilon)
-            failure = check.real("delta", delta, high=1.0, below="every mechanism meets it")
+            failure = check.real(
+                "delta", delta, high=1.0, below="every mechanism meets it"
+            )
             if failure == 0:
                 return lambda profile: min(float(profile.epsilon(0.0)), 1e300) - level
-            return lambda profile: math.log(max(float(profile.delta(level)), 1e-300) / failure)
-    raise ValueError(f"exactly one aim must be given ({AIMS}), got {' and '.join(aim) or 'none'}")
+            return lambda profile: math.log(
+                max(float(profile.delta(level)), 1e-300) / failure
+            )
+    raise ValueError(
+        f"exactly one aim must be given ({AIMS}), got {' and '.join(aim) or 'none'}"
+    )

@@ -1,4 +1,6 @@
-"""Numerics of curves delta(epsilon): inverse, trade-off of error rates, dominating pair, and Gaussian noise."""
+"""Numerics of curves delta(epsilon): inverse, trade-off of error rates, dominating
+pair, and Gaussian noise.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +17,25 @@ from dpnotes._validation import Floats
 
 K = TypeVar("K", bound=Hashable)
 
-EPSILONS = np.concatenate([[0.0], np.geomspace(1e-4, 1e3, 2000)])  # where a trade-off curve gets a supporting line
-LARGEST_DELTA = 0.999  # of Gaussian noise: where delta tends to 1, its derivative in sigma falls below rounding
+# where a trade-off curve gets a supporting line
+EPSILONS = np.concatenate([[0.0], np.geomspace(1e-4, 1e3, 2000)])
+# of Gaussian noise: where delta tends to 1, its derivative in sigma falls below
+# rounding
+LARGEST_DELTA = 0.999
 NEWTON_STEPS = 60  # a dozen suffice
 PRIVATE_MARGIN = 2e-12  # of sigma: ten times what rounding in log delta can cost
 NARROW = 0.1  # below this mu, Mills ratios differ too little to be subtracted
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(4)  # exact to 1e-15 over so short an interval
+# exact to 1e-15 over so short an interval
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(4)
 LARGEST_EXPONENT = 700.0  # e^700 is a double
 BISECTIONS = 200  # halves any bracket of doubles to neighbouring numbers
 
 
-def hockey_stick(p: Mapping[K, Fraction], q: Mapping[K, Fraction], factor: Fraction | int) -> Fraction:
-    """Exact hockey-stick divergence: the sum over outcomes of ``max(0, p - factor * q)``; ``factor`` is ``e^epsilon``.
+def hockey_stick(
+    p: Mapping[K, Fraction], q: Mapping[K, Fraction], factor: Fraction | int
+) -> Fraction:
+    """Exact hockey-stick divergence: the sum over outcomes of ``max(0, p - factor *
+    q)``; ``factor`` is ``e^epsilon``.
 
     Examples
     --------
@@ -36,7 +45,13 @@ def hockey_stick(p: Mapping[K, Fraction], q: Mapping[K, Fraction], factor: Fract
     (Fraction(1, 2), Fraction(1, 4))
     """
     zero = Fraction(0)
-    return sum((max(mass - factor * q.get(outcome, zero), zero) for outcome, mass in p.items()), zero)
+    return sum(
+        (
+            max(mass - factor * q.get(outcome, zero), zero)
+            for outcome, mass in p.items()
+        ),
+        zero,
+    )
 
 
 def like_input(values: Floats) -> float | Floats:
@@ -44,11 +59,14 @@ def like_input(values: Floats) -> float | Floats:
     return float(values) if values.ndim == 0 else values
 
 
-def smallest_epsilon(curve: Callable[[Floats], Floats], delta: Floats, *, limit: float = 0.0) -> Floats:
-    """Smallest epsilon >= 0 with ``curve(epsilon) <= delta``, found from the private side; inf where delta < limit.
+def smallest_epsilon(
+    curve: Callable[[Floats], Floats], delta: Floats, *, limit: float = 0.0
+) -> Floats:
+    """Smallest epsilon >= 0 with ``curve(epsilon) <= delta``, found from the private
+    side; inf where delta < limit.
 
-    ``curve`` must fall with epsilon towards ``limit``. If it never reaches ``limit``, a delta equal to ``limit`` gives
-    infinity.
+    ``curve`` must fall with epsilon towards ``limit``. If it never reaches ``limit``, a
+    delta equal to ``limit`` gives infinity.
     """
     low, high = np.zeros_like(delta), np.ones_like(delta)
     for _ in range(60):  # up to 2^60; beyond, no double epsilon is of use
@@ -66,35 +84,45 @@ def smallest_epsilon(curve: Callable[[Floats], Floats], delta: Floats, *, limit:
 
 
 def supported_tradeoff(kept: Floats, epsilon: Floats, alpha: Floats) -> Floats:
-    """Trade-off function: the upper envelope of the lines given by ``kept = 1 - delta(epsilon)``, in both directions.
+    """Trade-off function: the upper envelope of the lines given by ``kept = 1 -
+    delta(epsilon)``, in both directions.
 
-    ``kept`` and ``epsilon`` have shape [lines]. Fewer lines can only lower the result, which is the private side.
+    ``kept`` and ``epsilon`` have shape [lines]. Fewer lines can only lower the result,
+    which is the private side.
     """
     alpha = alpha[..., None]
-    with np.errstate(over="ignore", invalid="ignore"):  # e^epsilon alpha may be inf; at alpha = 0 nothing falls
+    # e^epsilon alpha may be inf; at alpha = 0 nothing falls
+    with np.errstate(over="ignore", invalid="ignore"):
         fall = np.where(alpha > 0, np.exp(epsilon) * alpha, 0.0)
     lines = np.maximum(kept - fall, np.exp(-epsilon) * (kept - alpha))
     return np.asarray(np.maximum(0.0, lines.max(-1)), dtype=np.float64)
 
 
 def sorted_tradeoff(kept: Floats, epsilon: Floats, alpha: Floats) -> Floats:
-    """Compute :func:`supported_tradeoff` for ascending ``epsilon`` <= 700 by looking up the line of each alpha."""
+    """Compute :func:`supported_tradeoff` for ascending ``epsilon`` <= 700 by looking
+    up the line of each alpha.
+    """
     right = _largest(kept, np.exp(epsilon), alpha)
     left = _largest((np.exp(-epsilon) * kept)[::-1], np.exp(-epsilon)[::-1], alpha)
     return np.maximum(0.0, np.maximum(right, left))
 
 
 def _largest(intercept: Floats, gradient: Floats, alpha: Floats) -> Floats:
-    """``max(intercept - gradient * alpha)``, at the line where the rise of the concave intercepts passes alpha."""
+    """``max(intercept - gradient * alpha)``, at the line where the rise of the
+    concave intercepts passes alpha.
+    """
     rise = np.minimum.accumulate(np.diff(intercept) / np.diff(gradient))
     index = len(rise) - np.searchsorted(rise[::-1], alpha, side="left")
     return np.asarray(intercept[index] - gradient[index] * alpha, dtype=np.float64)
 
 
-# A dominating pair from the curve: its deltas at some nodes, connected by lines in e^epsilon
+# A dominating pair from the curve: its deltas at some nodes, connected by lines in
+# e^epsilon
 
-Atoms = tuple[Floats, Floats, float]  # losses, their masses under the first distribution, its mass at infinite loss
-FINE, REACH = 100, 12.0  # nodes in one standard deviation of the loss, so many standard deviations far
+# losses, their masses under the first distribution, its mass at infinite loss
+Atoms = tuple[Floats, Floats, float]
+# nodes in one standard deviation of the loss, so many standard deviations far
+FINE, REACH = 100, 12.0
 COARSE = 1600  # nodes beyond, at equal ratios
 NEGLIGIBLE = 1e-100  # delta above its limit that ends the nodes
 ROUNDING = 1e-15  # relative, of a sum of masses and of a logarithm
@@ -103,11 +131,13 @@ LARGEST = 2.0**60  # an epsilon where delta has reached its limit
 
 @dataclass(frozen=True)
 class Pair:
-    """Two distributions that dominate a mechanism, given by their deltas at ``nodes`` in both directions.
+    """Two distributions that dominate a mechanism, given by their deltas at ``nodes``
+    in both directions.
 
-    The hockey-stick divergence is convex in e^epsilon. Therefore no curve lies above the chord between two nodes, and
-    the lower convex hull of upper bounds is still an upper bound. A pair of distributions attains this hull (Zhu, Dong
-    and Wang 2022; Doroshenko et al. 2022).
+    The hockey-stick divergence is convex in e^epsilon. Therefore no curve lies above
+    the chord between two nodes, and the lower convex hull of upper bounds is still an
+    upper bound. A pair of distributions attains this hull (Zhu, Dong and Wang 2022;
+    Doroshenko et al. 2022).
     """
 
     nodes: Floats  # epsilons [m], from 0 on
@@ -132,17 +162,23 @@ class Pair:
         return max(float(self.deltas[0][-1]), float(self.deltas[1][-1]))
 
     def rdp(self, alpha: Floats) -> Floats:
-        """Upper bound on the Renyi divergence of the finite losses, in the direction in which it is larger.
+        """Upper bound on the Renyi divergence of the finite losses, in the direction in
+        which it is larger.
 
-        ``alpha`` has shape [..., 1] or [orders]. E_Q[(dP/dQ)^alpha] is 1 plus alpha (alpha - 1) times the integral of
-        e^((alpha - 1) epsilon) H(P, Q) + e^(-alpha epsilon) H(Q, P) over epsilon >= 0 (Sason and Verdu 2016).
+        ``alpha`` has shape [..., 1] or [orders]. E_Q[(dP/dQ)^alpha] is 1 plus alpha
+        (alpha - 1) times the integral of e^((alpha - 1) epsilon) H(P, Q) + e^(-alpha
+        epsilon) H(Q, P) over epsilon >= 0 (Sason and Verdu 2016).
         """
         order = np.asarray(alpha, dtype=np.float64)[..., None]
         start, width = self.nodes[:-1], np.diff(self.nodes)
         if not len(width):
             return np.zeros(np.shape(alpha))
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            grown = np.where((power := (order - 1) * width) < 1e-9, 0.0, _log_expm1(power) - np.log(power))
+            grown = np.where(
+                (power := (order - 1) * width) < 1e-9,
+                0.0,
+                _log_expm1(power) - np.log(power),
+            )
             rising = (order - 1) * start + grown
             ends = -np.expm1(-order * width) / order
             other = -np.expm1(-(order - 1) * width) / (order - 1) - ends
@@ -152,57 +188,84 @@ class Pair:
                 kept = own - lost
                 area = width * kept[:-1] + np.diff(kept) * (1 - width / np.expm1(width))
                 below = reverse[:-1] * ends + np.diff(reverse) * other / np.expm1(width)
-                pieces = np.logaddexp(rising + np.log(area), np.log(below) - order * start)
+                pieces = np.logaddexp(
+                    rising + np.log(area), np.log(below) - order * start
+                )
                 last = np.log(reverse[-1]) - order * self.nodes[-1] - np.log(order)
                 top = np.maximum(pieces.max(-1, keepdims=True), last)
                 total = np.exp(pieces - top).sum(-1, keepdims=True) + np.exp(last - top)
-                excess = np.logaddexp(0.0, np.log(order * (order - 1)) + top + np.log(total))
+                excess = np.logaddexp(
+                    0.0, np.log(order * (order - 1)) + top + np.log(total)
+                )
                 unseen = np.minimum(order * lost * np.exp(-excess), 1.0)
-                found.append((excess + np.log1p(-unseen) - order * np.log1p(-lost)) / (order - 1))
+                found.append(
+                    (excess + np.log1p(-unseen) - order * np.log1p(-lost)) / (order - 1)
+                )
         found = [np.where(np.isnan(each), np.inf, each) for each in found]
         return np.asarray(np.maximum(0.0, np.maximum(*found))[..., 0], dtype=np.float64)
 
 
 class Tail:
-    """Delta of finitely many losses, looked up in running sums over the positive losses."""
+    """Delta of finitely many losses, looked up in running sums over the positive
+    losses.
+    """
 
     def __init__(self, losses: Floats, masses: Floats) -> None:
         kept = (losses > 0) & (masses > 0)  # no epsilon >= 0 sees the others
         self.losses, masses = losses[kept], masses[kept]
-        self._above = np.append(np.cumsum(masses[::-1])[::-1], 0.0)  # mass under P at this loss or above
+        # mass under P at this loss or above
+        self._above = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
         below = np.logaddexp.accumulate((np.log(masses) - self.losses)[::-1])[::-1]
-        self._log_below = np.append(below, -np.inf)  # the same under Q, in logarithms: e^-loss underflows
+        # the same under Q, in logarithms: e^-loss underflows
+        self._log_below = np.append(below, -np.inf)
 
     def __call__(self, epsilon: Floats) -> Floats:
-        """Sum of mass times 1 - e^(epsilon - loss) over the losses above epsilon, rounded up."""
+        """Sum of mass times 1 - e^(epsilon - loss) over the losses above epsilon,
+        rounded up.
+        """
         index = np.searchsorted(self.losses, epsilon, side="right")
         above, log_below = self._above[index], self._log_below[index]
         finite = np.isfinite(log_below)  # epsilon may be infinite beyond the last loss
         below = np.exp(np.minimum(np.where(finite, epsilon, 0.0) + log_below, 0.0))
         margin = ROUNDING * (1 + np.where(finite, np.abs(log_below), 0.0))
-        return np.asarray(np.maximum(above - below, 0.0) + margin * above, dtype=np.float64)
+        return np.asarray(
+            np.maximum(above - below, 0.0) + margin * above, dtype=np.float64
+        )
 
 
 def pair_of(curve: Callable[[Floats, str], Floats], symmetric: bool) -> Pair:
-    """Make the pair of a curve ``delta(epsilon, direction)``, and choose the range and the spacing of its nodes."""
+    """Make the pair of a curve ``delta(epsilon, direction)``, and choose the range
+    and the spacing of its nodes.
+    """
 
     def both(epsilon: Floats) -> list[Floats]:
         remove = np.clip(curve(epsilon, "remove"), 0.0, 1.0)
-        return [remove, remove if symmetric else np.clip(curve(epsilon, "add"), 0.0, 1.0)]
+        return [
+            remove,
+            remove if symmetric else np.clip(curve(epsilon, "add"), 0.0, 1.0),
+        ]
 
     limits = [float(deltas) for deltas in both(np.array(LARGEST))]
     ends = np.array([2.0**-60, LARGEST])
     for count in (121, 257, 257):
         trial = np.geomspace(ends[0], ends[1], count)
-        excess = np.maximum(*(deltas - limit for deltas, limit in zip(both(trial), limits, strict=True)))
+        excess = np.maximum(
+            *(deltas - limit for deltas, limit in zip(both(trial), limits, strict=True))
+        )
         index = int(np.argmax(excess <= NEGLIGIBLE))
         ends = trial[[max(index - 1, 0), index]]
     last = float(ends[1])
     rough = np.geomspace(min(1e-12, last / 2), last, 400)
-    total = sum(deltas - limit for deltas, limit in zip(both(rough), limits, strict=True))
-    scale = float(np.sqrt(np.trapezoid((1 + np.exp(-rough)) * total, rough) + rough[0]))  # Jeffreys divergence
+    total = sum(
+        deltas - limit for deltas, limit in zip(both(rough), limits, strict=True)
+    )
+    # Jeffreys divergence
+    scale = float(np.sqrt(np.trapezoid((1 + np.exp(-rough)) * total, rough) + rough[0]))
     reach = min(REACH * scale, last)
-    nodes = [np.linspace(0.0, reach, math.ceil(FINE * reach / scale) + 1), np.geomspace(reach, last, COARSE)[1:]]
+    nodes = [
+        np.linspace(0.0, reach, math.ceil(FINE * reach / scale) + 1),
+        np.geomspace(reach, last, COARSE)[1:],
+    ]
     epsilons = np.unique(np.concatenate(nodes[: 1 + (reach < last)]))
     deltas = [np.minimum.accumulate(each) for each in both(epsilons)]
     hulls = [convex(epsilons, each) for each in (deltas[:1] if symmetric else deltas)]
@@ -210,7 +273,9 @@ def pair_of(curve: Callable[[Floats, str], Floats], symmetric: bool) -> Pair:
 
 
 def masses_of(nodes: Floats, deltas: Floats) -> Floats:
-    """Masses of the losses at ``nodes`` [m] that attain ``deltas`` there; the first mass, at 0, has no meaning."""
+    """Masses of the losses at ``nodes`` [m] that attain ``deltas`` there; the first
+    mass, at 0, has no meaning.
+    """
     if len(nodes) < 2:
         return np.zeros(len(nodes))
     fall, width = -np.diff(deltas), np.diff(nodes)
@@ -235,32 +300,47 @@ def convex(nodes: Floats, deltas: Floats) -> Floats:
                     break
                 kept.pop()
             kept.append(index)
-        left = np.maximum(np.searchsorted(kept, np.arange(len(nodes)), side="left") - 1, 0)
-        low, high = np.array(kept)[left], np.array(kept)[np.minimum(left + 1, len(kept) - 1)]
+        left = np.maximum(
+            np.searchsorted(kept, np.arange(len(nodes)), side="left") - 1, 0
+        )
+        low, high = (
+            np.array(kept)[left],
+            np.array(kept)[np.minimum(left + 1, len(kept) - 1)],
+        )
         span = nodes[high] - nodes[low]
-        part = np.exp(nodes - nodes[high]) * -np.expm1(nodes[low] - nodes) / -np.expm1(-span)
-        line = deltas[low] + (deltas[high] - deltas[low]) * np.where(span > 0, part, 0.0)
+        part = (
+            np.exp(nodes - nodes[high])
+            * -np.expm1(nodes[low] - nodes)
+            / -np.expm1(-span)
+        )
+        line = deltas[low] + (deltas[high] - deltas[low]) * np.where(
+            span > 0, part, 0.0
+        )
     return np.asarray(np.minimum(line, deltas), dtype=np.float64)
 
 
 def bridged(nodes: Floats, remove: Floats, add: Floats) -> tuple[Floats, Floats]:
-    """Make both directions of one curve convex where they meet; otherwise their masses would sum to more than 1.
+    """Make both directions of one curve convex where they meet; otherwise their masses
+    would sum to more than 1.
 
-    With x = e^epsilon, the curve is ``remove`` for x >= 1. For x < 1 it is ``1 - x (1 - add)``, with ``add`` taken at
-    epsilon = -log x.
+    With x = e^epsilon, the curve is ``remove`` for x >= 1. For x < 1 it is ``1 - x (1 -
+    add)``, with ``add`` taken at epsilon = -log x.
     """
     least = min(remove[0], add[0])  # the total variation distance, from either side
     remove, add = np.minimum(remove, least), np.minimum(add, least)
     with np.errstate(over="ignore"):
         rise = np.append(np.expm1(np.diff(nodes)), 1.0)
-        right = -np.exp(-nodes) * (remove - np.append(remove[1:], remove[-1])) / rise  # gradients outwards
+        # gradients outwards
+        right = -np.exp(-nodes) * (remove - np.append(remove[1:], remove[-1])) / rise
         left = add - 1 + (add - np.append(add[1:], add[-1])) / rise
         if left[0] <= right[0] or len(nodes) < 2:
             return remove, add
         i = j = 1
         high = np.exp(nodes)
         while True:
-            gradient = (remove[j] - 1 + (1 - add[i]) / high[i]) / (high[j] - 1 / high[i])
+            gradient = (remove[j] - 1 + (1 - add[i]) / high[i]) / (
+                high[j] - 1 / high[i]
+            )
             if left[i] > gradient and i + 1 < len(nodes):
                 i += 1
             elif gradient > right[j] and j + 1 < len(nodes):
@@ -268,10 +348,14 @@ def bridged(nodes: Floats, remove: Floats, add: Floats) -> tuple[Floats, Floats]
             else:
                 break
     near = nodes < nodes[j]
-    remove = np.where(near, remove[j] + gradient * (np.where(near, high, high[j]) - high[j]), remove)
+    remove = np.where(
+        near, remove[j] + gradient * (np.where(near, high, high[j]) - high[j]), remove
+    )
     near = nodes < nodes[i]
     inner = np.where(near, high, 1.0)
-    return remove, np.where(near, 1 - inner + inner * (remove[j] + gradient * (1 / inner - high[j])), add)
+    return remove, np.where(
+        near, 1 - inner + inner * (remove[j] + gradient * (1 / inner - high[j])), add
+    )
 
 
 def _log_expm1(x: Floats) -> Floats:
@@ -279,21 +363,26 @@ def _log_expm1(x: Floats) -> Floats:
 
 
 def largest_mu(epsilon: Floats, delta: Floats) -> Floats:
-    """Largest mu = sensitivity / sigma of an (epsilon, delta)-DP Gaussian mechanism, minus a margin for rounding.
+    """Largest mu = sensitivity / sigma of an (epsilon, delta)-DP Gaussian mechanism,
+    minus a margin for rounding.
 
-    The method is Newton's method on log delta as a function of log mu. This function is concave, so every step from a
-    mu that is too small stays on the private side. Two such values are known. One solves
-    Phi(mu/2 - epsilon/mu) = delta, because the other term only lowers delta. The other is the mu whose total variation
-    distance is delta.
+    The method is Newton's method on log delta as a function of log mu. This function is
+    concave, so every step from a mu that is too small stays on the private side. Two
+    such values are known. One solves Phi(mu/2 - epsilon/mu) = delta, because the other
+    term only lowers delta. The other is the mu whose total variation distance is delta.
     """
     quantile = special.ndtri(delta)
     root = np.hypot(quantile, np.sqrt(2 * epsilon))
     below = quantile < 0  # there mu = quantile + root would lose its digits
-    start = np.where(below, 2 * epsilon / np.where(below, root - quantile, 1.0), quantile + root)
+    start = np.where(
+        below, 2 * epsilon / np.where(below, root - quantile, 1.0), quantile + root
+    )
     mu = np.maximum(start, np.sqrt(8) * special.erfinv(delta))
     log_delta = np.log(delta)
-    tolerance = 3e-13 + 1e-15 * np.abs(log_delta)  # the second term: rounding in log delta
-    going = np.ones(mu.shape, dtype=bool)  # each pair stops by itself: the result does not depend on its neighbours
+    # the second term: rounding in log delta
+    tolerance = 3e-13 + 1e-15 * np.abs(log_delta)
+    # each pair stops by itself: the result does not depend on its neighbours
+    going = np.ones(mu.shape, dtype=bool)
     for _ in range(NEWTON_STEPS):
         reached, derivative = log_delta_of(mu, epsilon)
         step = (log_delta - reached) / derivative
@@ -305,10 +394,11 @@ def largest_mu(epsilon: Floats, delta: Floats) -> Floats:
 
 
 def log_delta_of(mu: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
-    """Logarithm of delta(epsilon) for the Gaussian mechanism, and its derivative in log mu.
+    """Logarithm of delta(epsilon) for the Gaussian mechanism, and its derivative in log
+    mu.
 
-    With z = mu/2 - epsilon/mu and M the Mills ratio Phi(-x) / phi(x): delta = phi(z) (M(-z) - M(mu - z)), and the
-    derivative of delta in mu is phi(z).
+    With z = mu/2 - epsilon/mu and M the Mills ratio Phi(-x) / phi(x): delta = phi(z)
+    (M(-z) - M(mu - z)), and the derivative of delta in mu is phi(z).
     """
     low = epsilon / mu - mu / 2
     gap = mills(low) - mills(low + mu)
@@ -323,4 +413,6 @@ def log_delta_of(mu: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
 
 def mills(x: Floats) -> Floats:
     """Mills ratio of the standard normal distribution, Phi(-x) / phi(x)."""
-    return np.asarray(np.sqrt(np.pi / 2) * special.erfcx(x / np.sqrt(2)), dtype=np.float64)
+    return np.asarray(
+        np.sqrt(np.pi / 2) * special.erfcx(x / np.sqrt(2)), dtype=np.float64
+    )

@@ -1,4 +1,6 @@
-"""Private gradient descent: DP-SGD with all iterates released, its least noise, and release of the last iterate."""
+"""Private gradient descent: DP-SGD with all iterates released, its least noise, and
+release of the last iterate.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,14 @@ from dpnotes import _validation as check
 from dpnotes._validation import Floats, Integers
 from dpnotes.accounting._calibrate import boundary, gaussian_sigma
 from dpnotes.accounting._curves import LARGEST_DELTA, largest_mu
-from dpnotes.accounting._kinds import GaussianRelease, LossesAlone, Release, RenyiRelease, SampleRelease, together
+from dpnotes.accounting._kinds import (
+    GaussianRelease,
+    LossesAlone,
+    Release,
+    RenyiRelease,
+    SampleRelease,
+    together,
+)
 from dpnotes.accounting._profile import ADJACENCIES, PrivacyProfile, describe
 from dpnotes.accounting._renyi import Total, sampled_gaussian_rdp
 from dpnotes.accounting._sampling import MixtureRelease, OverlapRelease
@@ -22,10 +31,12 @@ from dpnotes.accounting._sampling import MixtureRelease, OverlapRelease
 ACCOUNTANTS = ("best", "pld", "rdp")
 LEAST_DELTA = 1e-12  # that noise is calibrated for by loss distributions
 
-# Calibration: a grid of sigmas, at these orders, brackets every pair; the best order is then closed in on
+# Calibration: a grid of sigmas, at these orders, brackets every pair; the best order is
+# then closed in on
 COARSE_SIGMAS = 2.0 ** np.arange(-6, 40)
 COARSE_ORDERS = 1 + np.logspace(-3, 6, 55)
-SEARCH = (9, 7, 7, 7, 7, 7)  # orders at once, each time between the neighbours of the best; a parabola follows
+# orders at once, each time between the neighbours of the best; a parabola follows
+SEARCH = (9, 7, 7, 7, 7, 7)
 PRECISION = 1e-8  # in log sigma
 ROUNDS = 30  # of regula falsi, at most
 LOWEST = -7.0  # log sigma: below 1e-3 nothing is of use
@@ -40,11 +51,13 @@ def dp_sgd(
     accountant: str = "best",
     adjacency: str = "add-remove",
 ) -> PrivacyProfile:
-    """Guarantee of releasing all iterates of DP-SGD, where each step uses a secret Poisson sample of the records.
+    """Guarantee of releasing all iterates of DP-SGD, where each step uses a secret
+    Poisson sample of the records.
 
-    In each step each record takes part independently with probability ``sample_rate``. Gaussian noise of standard
-    deviation ``noise_multiplier * clip_norm`` is added to the **sum** of the gradients clipped to ``clip_norm``. The
-    guarantee does not hold for batches that are drawn in another way, for example by shuffling.
+    In each step each record takes part independently with probability ``sample_rate``.
+    Gaussian noise of standard deviation ``noise_multiplier * clip_norm`` is added to
+    the **sum** of the gradients clipped to ``clip_norm``. The guarantee does not hold
+    for batches that are drawn in another way, for example by shuffling.
 
     Parameters
     ----------
@@ -54,15 +67,18 @@ def dp_sgd(
         Probability with which a record takes part in a step.
     steps : int, >= 1
     accountant : {"best", "pld", "rdp"}
-        ``"pld"``: privacy loss distribution, tight except for the rounding to its grid. ``"rdp"``: Renyi curve over
-        real orders; its epsilon is several per cent larger. ``"best"``: the smaller of the two deltas at each epsilon.
+        ``"pld"``: privacy loss distribution, tight except for the rounding to its grid.
+        ``"rdp"``: Renyi curve over real orders; its epsilon is several per cent larger.
+        ``"best"``: the smaller of the two deltas at each epsilon.
     adjacency : {"add-remove", "zero-out", "replace-one"}
-        Relation between neighbouring data sets; under zero-out an empty record has no gradient.
+        Relation between neighbouring data sets; under zero-out an empty record has no
+        gradient.
 
     Returns
     -------
     PrivacyProfile
-        Without sampling (rate 1) it is the profile of Gaussian noise, which is exact with every accountant.
+        Without sampling (rate 1) it is the profile of Gaussian noise, which is exact
+        with every accountant.
 
     Raises
     ------
@@ -73,14 +89,19 @@ def dp_sgd(
 
     Source
     ------
-    Mironov, Talwar and Zhang (2019) for the Renyi curve; Koskela, Jalko and Honkela (2020) and Zhu, Dong and Wang
-    (2022) for the losses; Balle, Barthe and Gaboardi (2018), Theorem 2, for replace-one adjacency.
+    Mironov, Talwar and Zhang (2019) for the Renyi curve; Koskela, Jalko and Honkela
+    (2020) and Zhu, Dong and Wang (2022) for the losses; Balle, Barthe and Gaboardi
+    (2018), Theorem 2, for replace-one adjacency.
 
     Examples
     --------
-    >>> dp_sgd(noise_multiplier=1.0, sample_rate=0.01, steps=1000, accountant="rdp").epsilon(1e-5) < 2.1078
+    >>> dp_sgd(
+    ...     noise_multiplier=1.0, sample_rate=0.01, steps=1000, accountant="rdp"
+    ... ).epsilon(1e-5) < 2.1078
     True
-    >>> round(dp_sgd(noise_multiplier=1.0, sample_rate=0.01, steps=1000).epsilon(1e-5), 2)
+    >>> round(
+    ...     dp_sgd(noise_multiplier=1.0, sample_rate=0.01, steps=1000).epsilon(1e-5), 2
+    ... )
     1.83
     """
     sigma = check.positive("noise_multiplier", noise_multiplier)
@@ -88,24 +109,39 @@ def dp_sgd(
     steps = check.at_least_one("steps", steps)
     accountant = check.one_of("accountant", accountant, ACCOUNTANTS)
     exchanged = check.one_of("adjacency", adjacency, ADJACENCIES) == "replace-one"
-    run = {"noise_multiplier": sigma, "sample_rate": rate, "steps": steps, "accountant": accountant}
+    run = {
+        "noise_multiplier": sigma,
+        "sample_rate": rate,
+        "steps": steps,
+        "accountant": accountant,
+    }
     about = describe("dp_sgd", adjacency, **run)
     about["source"] = "Mironov, Talwar and Zhang (2019); Zhu, Dong and Wang (2022)"
     about["remark"] = "noise on the sum of clipped gradients; requires Poisson sampling"
-    return PrivacyProfile(_accounted(_step(sigma, rate, exchanged), steps, accountant), **about)
+    return PrivacyProfile(
+        _accounted(_step(sigma, rate, exchanged), steps, accountant), **about
+    )
 
 
 def _step(sigma: float, rate: float, exchanged: bool) -> Release:
-    """One step; the two records of a replacement are drawn together and move the sum by up to two clip norms."""
+    """One step; the two records of a replacement are drawn together and move the sum
+    by up to two clip norms.
+    """
     if rate == 0:
         return SampleRelease(0.0, both=False)
     if rate == 1:
         return GaussianRelease((1 + exchanged) * (1 / sigma))
-    return OverlapRelease(rate, 1 / sigma) if exchanged else MixtureRelease(GaussianRelease(1 / sigma), rate)
+    return (
+        OverlapRelease(rate, 1 / sigma)
+        if exchanged
+        else MixtureRelease(GaussianRelease(1 / sigma), rate)
+    )
 
 
 def _accounted(once: Release, times: int, accountant: str) -> Release:
-    """Steps by the accountant; without sampling, and at rate 0, the result is exact with every accountant."""
+    """Steps by the accountant; without sampling, and at rate 0, the result is exact
+    with every accountant.
+    """
     if accountant == "best" or isinstance(once, GaussianRelease | SampleRelease):
         return together([(once, times)])
     if accountant == "pld":
@@ -115,45 +151,65 @@ def _accounted(once: Release, times: int, accountant: str) -> Release:
 
 @overload
 def dp_sgd_noise_multiplier(
-    epsilon: float, delta: float, *, sample_rate: float, steps: int, accountant: str = "best"
+    epsilon: float,
+    delta: float,
+    *,
+    sample_rate: float,
+    steps: int,
+    accountant: str = "best",
 ) -> float: ...
 @overload
 def dp_sgd_noise_multiplier(
-    epsilon: ArrayLike, delta: ArrayLike, *, sample_rate: ArrayLike, steps: ArrayLike, accountant: str = "best"
+    epsilon: ArrayLike,
+    delta: ArrayLike,
+    *,
+    sample_rate: ArrayLike,
+    steps: ArrayLike,
+    accountant: str = "best",
 ) -> float | Floats: ...
 def dp_sgd_noise_multiplier(
-    epsilon: ArrayLike, delta: ArrayLike, *, sample_rate: ArrayLike, steps: ArrayLike, accountant: str = "best"
+    epsilon: ArrayLike,
+    delta: ArrayLike,
+    *,
+    sample_rate: ArrayLike,
+    steps: ArrayLike,
+    accountant: str = "best",
 ) -> float | Floats:
-    """Smallest noise multiplier at which DP-SGD on Poisson samples is (epsilon, delta)-DP by the given accountant.
+    """Smallest noise multiplier at which DP-SGD on Poisson samples is (epsilon,
+    delta)-DP by the given accountant.
 
-    The result errs on the private side: ``dp_sgd(noise_multiplier=result, ...).delta(epsilon) <= delta``. Its relative
-    distance to the smallest multiplier is at most 1e-3, and usually at most 1e-7 (``"rdp"``) or 1e-5 (the other
-    accountants).
+    The result errs on the private side: ``dp_sgd(noise_multiplier=result,
+    ...).delta(epsilon) <= delta``. Its relative distance to the smallest multiplier is
+    at most 1e-3, and usually at most 1e-7 (``"rdp"``) or 1e-5 (the other accountants).
 
-    The arguments are broadcast. All combinations of their values are first solved at once with Renyi curves. ``"best"``
-    and ``"pld"`` then compute three or four loss distributions for each combination (0.2 to 5 seconds). For aims other
-    than (epsilon, delta), use :func:`calibrate`.
+    The arguments are broadcast. All combinations of their values are first solved at
+    once with Renyi curves. ``"best"`` and ``"pld"`` then compute three or four loss
+    distributions for each combination (0.2 to 5 seconds). For aims other than (epsilon,
+    delta), use :func:`calibrate`.
 
     Parameters
     ----------
     epsilon : float or array_like, >= 0
     delta : float or array_like, in (0, 1)
     sample_rate : float or array_like, in (0, 1]
-        Probability with which each record takes part in a step, independently of all others.
+        Probability with which each record takes part in a step, independently of all
+        others.
     steps : int or array_like of int, >= 1
     accountant : {"best", "pld", "rdp"}
-        The accountants of :func:`dp_sgd`. Use ``"rdp"`` for sweeps over thousands of combinations.
+        The accountants of :func:`dp_sgd`. Use ``"rdp"`` for sweeps over thousands of
+        combinations.
 
     Returns
     -------
     float or ndarray
-        Standard deviation of the noise on the sum, in units of the clip norm. The result has the arguments'
-        common shape.
+        Standard deviation of the noise on the sum, in units of the clip norm. The
+        result has the arguments' common shape.
 
     Raises
     ------
     ValueError
-        If an argument is outside its range, or no noise multiplier up to 2^39 meets the budget by this accountant.
+        If an argument is outside its range, or no noise multiplier up to 2^39 meets the
+        budget by this accountant.
     TypeError
         If steps holds anything other than integers.
 
@@ -165,7 +221,9 @@ def dp_sgd_noise_multiplier(
     --------
     >>> round(dp_sgd_noise_multiplier(2.0, 1e-5, sample_rate=0.01, steps=1000), 3)
     0.959
-    >>> sigma = dp_sgd_noise_multiplier([1.0, 2.0], 1e-5, sample_rate=0.01, steps=1000, accountant="rdp")
+    >>> sigma = dp_sgd_noise_multiplier(
+    ...     [1.0, 2.0], 1e-5, sample_rate=0.01, steps=1000, accountant="rdp"
+    ... )
     >>> [round(float(value), 3) for value in sigma]
     [1.5..., 1.0...]
     """
@@ -174,35 +232,62 @@ def dp_sgd_noise_multiplier(
         raise TypeError(f"steps must be integers >= 1, got steps={steps!r}")
     given = (
         check.array("epsilon", epsilon, finite=True),
-        check.array("delta", delta, high=1.0, open_low=True, open_high=True, why="noise gives no pure guarantee"),
+        check.array(
+            "delta",
+            delta,
+            high=1.0,
+            open_low=True,
+            open_high=True,
+            why="noise gives no pure guarantee",
+        ),
         check.array("sample_rate", sample_rate, high=1.0, open_low=True),
         check.array("steps", steps, low=1.0),
     )
     if accountant == "pld":
-        why = "a smaller delta is lost in the rounding errors of accountant='pld', so no noise meets it"
+        why = (
+            "a smaller delta is lost in the rounding errors of accountant='pld', so no"
+            " noise meets it"
+        )
         check.array("delta", delta, low=LEAST_DELTA, why=why)
     shape = np.broadcast_shapes(*(values.shape for values in given))
-    epsilons, deltas, rates, counts = (np.broadcast_to(values, shape).ravel() for values in given)
+    epsilons, deltas, rates, counts = (
+        np.broadcast_to(values, shape).ravel() for values in given
+    )
     result = np.empty(epsilons.shape)
     plain = rates == 1
     if plain.any():
-        result[plain] = gaussian_sigma(epsilons[plain], deltas[plain], sensitivity=np.sqrt(counts[plain]))
+        result[plain] = gaussian_sigma(
+            epsilons[plain], deltas[plain], sensitivity=np.sqrt(counts[plain])
+        )
     if not plain.all():
         pairs = [values[~plain] for values in (epsilons, deltas, rates, counts)]
         sigmas = calibrated_rdp(*pairs, required=accountant == "rdp")
         if accountant != "rdp":
             best = accountant == "best"
-            sigmas = np.array([_calibrated_pld(*pair, best=best) for pair in zip(*pairs, sigmas, strict=True)])
+            sigmas = np.array(
+                [
+                    _calibrated_pld(*pair, best=best)
+                    for pair in zip(*pairs, sigmas, strict=True)
+                ]
+            )
         result[~plain] = sigmas
     return float(result[0]) if shape == () else result.reshape(shape)
 
 
 def calibrated_rdp(
-    epsilon: Floats, delta: Floats, rate: Floats, steps: Floats, *, orders: Floats | None = None, required: bool = True
+    epsilon: Floats,
+    delta: Floats,
+    rate: Floats,
+    steps: Floats,
+    *,
+    orders: Floats | None = None,
+    required: bool = True,
 ) -> Floats:
-    """Noise multipliers for arrays of one shape, [pairs]; ``orders`` restricts the accountant to the given orders.
+    """Noise multipliers for arrays of one shape, [pairs]; ``orders`` restricts the
+    accountant to the given orders.
 
-    A pair that no noise can meet raises an error if ``required``; otherwise its result is NaN.
+    A pair that no noise can meet raises an error if ``required``; otherwise its result
+    is NaN.
     """
     coarse = COARSE_ORDERS if orders is None else np.asarray(orders, dtype=np.float64)
     log_delta = np.log(delta)
@@ -210,25 +295,39 @@ def calibrated_rdp(
     reached = np.isfinite(high)
     if required and not reached.all():
         index = int(np.flatnonzero(~reached)[0])
-        least = _coarse_epsilon(float(rate[index]), steps[index], coarse, log_delta[index]).min()
+        least = _coarse_epsilon(
+            float(rate[index]), steps[index], coarse, log_delta[index]
+        ).min()
         raise ValueError(
-            f"epsilon must be > {max(0.0, float(least)):.3g} for delta={float(delta[index])!r} with "
-            f"accountant='rdp', got epsilon={float(epsilon[index])!r}; no noise meets this budget"
+            f"epsilon must be > {max(0.0, float(least)):.3g} for"
+            f" delta={float(delta[index])!r} with accountant='rdp', got"
+            f" epsilon={float(epsilon[index])!r}; no noise meets this budget"
         )
     if not reached.any():
         return high
-    epsilon, rate, steps, log_delta = (values[reached, None] for values in (epsilon, rate, steps, log_delta))
+    epsilon, rate, steps, log_delta = (
+        values[reached, None] for values in (epsilon, rate, steps, log_delta)
+    )
     low, high = low[reached], high[reached]
     left, right = left[reached], right[reached]
 
     def at(sigma: Floats, order: Floats) -> Floats:
-        """Epsilon, which may be negative, for sigmas [pairs] and orders [pairs, orders]."""
-        return steps * sampled_gaussian_rdp(sigma[:, None], rate, order) + _conversion(order, log_delta)
+        """Epsilon, which may be negative, for sigmas [pairs] and orders [pairs,
+        orders].
+        """
+        return steps * sampled_gaussian_rdp(sigma[:, None], rate, order) + _conversion(
+            order, log_delta
+        )
 
     def excess(sigma: Floats) -> Floats:
         if orders is not None:
-            columns = np.minimum(left[:, None] + np.arange(int((right - left).max()) + 1), len(coarse) - 1)
-            return np.asarray(at(sigma, coarse[columns]).min(-1) - epsilon[:, 0], dtype=np.float64)
+            columns = np.minimum(
+                left[:, None] + np.arange(int((right - left).max()) + 1),
+                len(coarse) - 1,
+            )
+            return np.asarray(
+                at(sigma, coarse[columns]).min(-1) - epsilon[:, 0], dtype=np.float64
+            )
         ends = np.log(coarse[left] - 1), np.log(coarse[right] - 1)
         return _smallest(lambda order: at(sigma, order), *ends) - epsilon[:, 0]
 
@@ -241,16 +340,21 @@ def calibrated_rdp(
 def _brackets(
     epsilon: Floats, log_delta: Floats, rate: Floats, steps: Floats, coarse: Floats
 ) -> tuple[Floats, Floats, Integers, Integers]:
-    """Two adjacent coarse sigmas around each answer, and the coarse orders around its best order.
+    """Two adjacent coarse sigmas around each answer, and the coarse orders around its
+    best order.
 
     Sigmas are NaN if no noise is enough.
     """
     low, high = np.full((2, len(epsilon)), np.nan)
     left, right = np.zeros((2, len(epsilon)), dtype=np.int64)
-    for index in np.argsort(rate, kind="stable"):  # pairs of the same rate together, for the cache
-        total = _coarse_epsilon(float(rate[index]), steps[index], coarse, log_delta[index])
+    # pairs of the same rate together, for the cache
+    for index in np.argsort(rate, kind="stable"):
+        total = _coarse_epsilon(
+            float(rate[index]), steps[index], coarse, log_delta[index]
+        )
         best, curve = total.argmin(-1), total.min(-1)  # falls with sigma
-        place = int(np.searchsorted(-curve, -epsilon[index], side="left"))  # first sigma that is enough
+        # first sigma that is enough
+        place = int(np.searchsorted(-curve, -epsilon[index], side="left"))
         if place < len(COARSE_SIGMAS):
             pair = [max(place - 1, 0), place]
             low[index], high[index] = COARSE_SIGMAS[pair]
@@ -259,17 +363,36 @@ def _brackets(
 
 
 @lru_cache(maxsize=256)  # sweeps and fits repeat their budgets
-def _calibrated_pld(epsilon: float, delta: float, rate: float, steps: float, by_rdp: float, *, best: bool) -> float:
-    """Sigma of one pair by losses, searched from the Renyi answer downwards; that answer if it is better."""
+def _calibrated_pld(
+    epsilon: float,
+    delta: float,
+    rate: float,
+    steps: float,
+    by_rdp: float,
+    *,
+    best: bool,
+) -> float:
+    """Sigma of one pair by losses, searched from the Renyi answer downwards; that
+    answer if it is better.
+    """
     known = math.isfinite(by_rdp)
     if best and known and delta < LEAST_DELTA:
         return by_rdp
 
-    wanted = math.log(float(largest_mu(np.array(epsilon), np.array(min(delta, LARGEST_DELTA)))))
+    wanted = math.log(
+        float(largest_mu(np.array(epsilon), np.array(min(delta, LARGEST_DELTA))))
+    )
 
     def excess(place: float) -> float:
-        """In units of mu, of Gaussian noise with the same delta: nearly a straight line."""
-        run = dp_sgd(noise_multiplier=math.exp(place), sample_rate=rate, steps=int(steps), accountant="pld")
+        """In units of mu, of Gaussian noise with the same delta: nearly a straight
+        line.
+        """
+        run = dp_sgd(
+            noise_multiplier=math.exp(place),
+            sample_rate=rate,
+            steps=int(steps),
+            accountant="pld",
+        )
         found = run.delta(float(epsilon))
         if not 1e-300 < found < LARGEST_DELTA:
             return math.log(max(found, 1e-300) / delta)
@@ -277,25 +400,31 @@ def _calibrated_pld(epsilon: float, delta: float, rate: float, steps: float, by_
 
     start = math.log(by_rdp) if known else 0.0
     variance = math.exp(-2 * max(start, -2.0))
-    slope = variance * math.exp(variance) / math.expm1(variance)  # of log(e^(1 / sigma^2) - 1) / 2: many small losses
+    # of log(e^(1 / sigma^2) - 1) / 2: many small losses
+    slope = variance * math.exp(variance) / math.expm1(variance)
     found = boundary(excess, start, slope=-slope, furthest=27.0)
     if found is None:
         raise ValueError(
-            f"no noise meets epsilon={float(epsilon)!r}, delta={float(delta)!r} with accountant="
-            f"{'best' if best else 'pld'!r}; loss distributions cannot certify a delta below about 1e-15"
+            f"no noise meets epsilon={float(epsilon)!r}, delta={float(delta)!r} with"
+            f" accountant={'best' if best else 'pld'!r}; loss distributions cannot"
+            " certify a delta below about 1e-15"
         )
     sigma = math.exp(found)
     return min(sigma, by_rdp) if best and known else sigma
 
 
 def _smallest(curve: Callable[[Floats], Floats], left: Floats, right: Floats) -> Floats:
-    """Smallest value of ``curve`` ([pairs, orders] to the same shape) for log(order - 1) between the ends, [pairs]."""
+    """Smallest value of ``curve`` ([pairs, orders] to the same shape) for log(order
+    - 1) between the ends, [pairs].
+    """
     best = np.full(left.shape, np.inf)
     for count in SEARCH:
         place = left[:, None] + (right - left)[:, None] * np.linspace(0, 1, count)
         values = curve(1 + np.exp(place))
         index = np.clip(values.argmin(-1), 1, count - 2)[:, None]
-        three = [np.take_along_axis(values, index + shift, -1)[:, 0] for shift in (-1, 0, 1)]
+        three = [
+            np.take_along_axis(values, index + shift, -1)[:, 0] for shift in (-1, 0, 1)
+        ]
         middle = np.take_along_axis(place, index, -1)[:, 0]
         gap = (right - left) / (count - 1)
         left, right = middle - gap, middle + gap
@@ -307,11 +436,14 @@ def _smallest(curve: Callable[[Floats], Floats], left: Floats, right: Floats) ->
     return np.asarray(np.minimum(best, vertex), dtype=np.float64)
 
 
-def _regula_falsi(excess: Callable[[Floats], Floats], low: Floats, high: Floats) -> Floats:
-    """Sigma where ``excess`` falls to 0, from the side where it is not positive; in log sigma, all pairs at once.
+def _regula_falsi(
+    excess: Callable[[Floats], Floats], low: Floats, high: Floats
+) -> Floats:
+    """Sigma where ``excess`` falls to 0, from the side where it is not positive; in log
+    sigma, all pairs at once.
 
-    The method is the Illinois rule: an end that stays twice counts half. A new point stays away from the ends by a
-    quarter of ``PRECISION``.
+    The method is the Illinois rule: an end that stays twice counts half. A new point
+    stays away from the ends by a quarter of ``PRECISION``.
     """
     f_low, f_high, low, high = excess(low), excess(high), np.log(low), np.log(high)
     while (wrong := f_high > 0).any():
@@ -341,11 +473,18 @@ def _regula_falsi(excess: Callable[[Floats], Floats], low: Floats, high: Floats)
 
 
 def _conversion(order: Floats, log_delta: Floats | float) -> Floats:
-    """Term added to the Renyi divergence of an order to give epsilon (Canonne, Kamath and Steinke 2020)."""
-    return np.asarray(np.log1p(-1 / order) - (log_delta + np.log(order)) / (order - 1), dtype=np.float64)
+    """Term added to the Renyi divergence of an order to give epsilon (Canonne,
+    Kamath and Steinke 2020).
+    """
+    return np.asarray(
+        np.log1p(-1 / order) - (log_delta + np.log(order)) / (order - 1),
+        dtype=np.float64,
+    )
 
 
-def _coarse_epsilon(rate: float, steps: float, orders: Floats, log_delta: float) -> Floats:
+def _coarse_epsilon(
+    rate: float, steps: float, orders: Floats, log_delta: float
+) -> Floats:
     """Epsilon at the coarse sigmas and the given orders, [sigmas, orders]."""
     return steps * _coarse_rdp(rate, tuple(orders)) + _conversion(orders, log_delta)
 
@@ -355,7 +494,9 @@ def _coarse_rdp(rate: float, orders: tuple[float, ...]) -> Floats:
     return sampled_gaussian_rdp(COARSE_SIGMAS[:, None], rate, np.array(orders))
 
 
-def step_contraction(*, learning_rate: float, smoothness: float, convexity: float = 0.0) -> float:
+def step_contraction(
+    *, learning_rate: float, smoothness: float, convexity: float = 0.0
+) -> float:
     """Lipschitz constant of one step of gradient descent, as a map of the weights.
 
     Parameters
@@ -369,8 +510,8 @@ def step_contraction(*, learning_rate: float, smoothness: float, convexity: floa
     Returns
     -------
     float, >= 0
-        Constant that is at most 1 for ``learning_rate <= 2 / smoothness``, and below 1 only if the objective is also
-        strongly convex.
+        Constant that is at most 1 for ``learning_rate <= 2 / smoothness``, and below 1
+        only if the objective is also strongly convex.
 
     Raises
     ------
@@ -393,43 +534,54 @@ def step_contraction(*, learning_rate: float, smoothness: float, convexity: floa
 
 
 def last_iterate_mu(
-    *, sigma: float, shift: float, steps: int, contraction: float = 1.0, diameter: float = math.inf
+    *,
+    sigma: float,
+    shift: float,
+    steps: int,
+    contraction: float = 1.0,
+    diameter: float = math.inf,
 ) -> float:
-    """Bound on the mu of the Gaussian guarantee of the last iterate after ``steps`` steps.
+    """Bound on the mu of the Gaussian guarantee of the last iterate after ``steps``
+    steps.
 
-    The iterates come from full-batch descent on a convex objective, projected on a convex set:
-    ``theta <- Proj(theta - learning_rate gradient + N(0, sigma^2 I))``.
+    The iterates come from full-batch descent on a convex objective, projected on a
+    convex set: ``theta <- Proj(theta - learning_rate gradient + N(0, sigma^2 I))``.
 
     Parameters
     ----------
     sigma : float, > 0
-        Standard deviation of the noise on each coordinate in each step, in the units of theta. Without noise there is
-        no guarantee.
+        Standard deviation of the noise on each coordinate in each step, in the units of
+        theta. Without noise there is no guarantee.
     shift : float, > 0
-        Bound on the distance between the results of one step from the same point on adjacent data sets, in the units
-        of theta. With L-Lipschitz losses and mean gradients it is ``2 learning_rate L / n`` for replace-one, and half
-        as much for zero-out.
+        Bound on the distance between the results of one step from the same point on
+        adjacent data sets, in the units of theta. With L-Lipschitz losses and mean
+        gradients it is ``2 learning_rate L / n`` for replace-one, and half as much for
+        zero-out.
     steps : int, >= 1
     contraction : float, in [0, 1]
-        Lipschitz constant of a step (:func:`step_contraction`); 1 for a convex objective and a learning rate of at
-        most 2 / smoothness.
+        Lipschitz constant of a step (:func:`step_contraction`); 1 for a convex
+        objective and a learning rate of at most 2 / smoothness.
     diameter : float, > 0
-        Diameter of the set on which the iterates are projected; infinite if they are not projected.
+        Diameter of the set on which the iterates are projected; infinite if they are
+        not projected.
 
     Returns
     -------
     float, > 0
-        The least of three bounds. The bound by composition also holds for the release of all iterates. The bound by
-        the contraction is for strongly convex objectives, and the bound by the diameter is for convex objectives.
+        The least of three bounds. The bound by composition also holds for the release
+        of all iterates. The bound by the contraction is for strongly convex objectives,
+        and the bound by the diameter is for convex objectives.
 
     Raises
     ------
     ValueError
-        If a parameter is outside its range. A contraction above 1 is invalid, because iterates can then drift apart.
+        If a parameter is outside its range. A contraction above 1 is invalid, because
+        iterates can then drift apart.
 
     Source
     ------
-    Bok, Su and Altschuler (2024); Feldman, Mironov, Talwar and Thakurta (2018) for amplification by iteration.
+    Bok, Su and Altschuler (2024); Feldman, Mironov, Talwar and Thakurta (2018) for
+    amplification by iteration.
 
     Examples
     --------
@@ -444,7 +596,14 @@ def last_iterate_mu(
     contraction = check.real("contraction", contraction, high=1.0)
     if diameter != math.inf:
         diameter = check.positive("diameter", diameter)
-    return shift / sigma * min(math.sqrt(_contracted(contraction, steps)), _bounded(diameter / shift, steps))
+    return (
+        shift
+        / sigma
+        * min(
+            math.sqrt(_contracted(contraction, steps)),
+            _bounded(diameter / shift, steps),
+        )
+    )
 
 
 def last_iterate(
@@ -456,7 +615,8 @@ def last_iterate(
     diameter: float = math.inf,
     adjacency: str = "replace-one",
 ) -> PrivacyProfile:
-    """Guarantee of releasing only the last iterate of noisy projected gradient descent on a convex objective.
+    """Guarantee of releasing only the last iterate of noisy projected gradient descent
+    on a convex objective.
 
     Parameters
     ----------
@@ -485,13 +645,33 @@ def last_iterate(
     >>> round(profile.epsilon(1e-5), 4)
     1.7008
     """
-    mu = last_iterate_mu(sigma=sigma, shift=shift, steps=steps, contraction=contraction, diameter=diameter)
-    given = {"sigma": float(sigma), "shift": float(shift), "steps": int(steps), "contraction": float(contraction)}
+    mu = last_iterate_mu(
+        sigma=sigma,
+        shift=shift,
+        steps=steps,
+        contraction=contraction,
+        diameter=diameter,
+    )
+    given = {
+        "sigma": float(sigma),
+        "shift": float(shift),
+        "steps": int(steps),
+        "contraction": float(contraction),
+    }
     about = describe("last_iterate", adjacency, **given, diameter=float(diameter))
-    remark = "for a convex objective, full-batch steps that shift by at most `shift`, and secret earlier iterates"
+    remark = (
+        "for a convex objective, full-batch steps that shift by at most `shift`, and"
+        " secret earlier iterates"
+    )
     mu = check.positive("shift / sigma", mu)
     source = "Bok, Su and Altschuler (2024)"
-    return PrivacyProfile(GaussianRelease(mu), **about, source=source, remark=remark, exactness="upper bound")
+    return PrivacyProfile(
+        GaussianRelease(mu),
+        **about,
+        source=source,
+        remark=remark,
+        exactness="upper bound",
+    )
 
 
 def _contracted(contraction: float, steps: int) -> float:
@@ -503,7 +683,9 @@ def _contracted(contraction: float, steps: int) -> float:
 
 
 def _bounded(diameter: float, steps: int) -> float:
-    """min(sqrt T, min over t <= T of (D + t) / sqrt t), D the diameter in units of the shift; sqrt T: composition."""
+    """min(sqrt T, min over t <= T of (D + t) / sqrt t), D the diameter in units of
+    the shift; sqrt T: composition.
+    """
     best = int(min(float(steps), diameter))
     around = {max(1, best), min(steps, best + 1)}  # the minimum over real t is at t = D
     return min(math.sqrt(steps), *((diameter + t) / math.sqrt(t) for t in around))

@@ -1,21 +1,30 @@
-"""Kinds of releases: the curve delta(epsilon) of each kind, and the composition of releases.
+"""Kinds of releases: the curve delta(epsilon) of each kind, and the composition of
+releases.
 
-A kind derives from :class:`Release`. It must define ``delta``. Everything else has a default that follows from this
-curve. A kind may override any of the following methods where it has a better result:
+A kind derives from :class:`Release`. It must define ``delta``. Everything else has a
+default that follows from this curve. A kind may override any of the following methods
+where it has a better result:
 
-* ``delta(epsilon, direction)``: the curve, from array to array. ``epsilon`` and ``tradeoff`` follow from it.
-* ``renyi()``: a :class:`Renyi` curve for both directions, with the probability that it fails. The default is the
-  divergence of the pair of distributions that the curve defines.
-* ``atoms()``: privacy losses that dominate the mechanism, in both directions. The default is the losses of this pair.
-* ``sampled_rdp(rate)``: the Renyi curve of the mechanism on a Poisson sample, if there is a special form.
-* ``ceiling()``: one (epsilon, delta) beyond which a larger epsilon does not lower delta, for example a pure level.
-* ``family`` and ``merged(terms)``: the name of a family ("" for none), and an exact composition of its parts.
-* ``terms()``: the independent parts of a composition, each with the number of times that it occurs.
+* ``delta(epsilon, direction)``: the curve, from array to array. ``epsilon`` and
+  ``tradeoff`` follow from it.
+* ``renyi()``: a :class:`Renyi` curve for both directions, with the probability that it
+  fails. The default is the divergence of the pair of distributions that the curve
+  defines.
+* ``atoms()``: privacy losses that dominate the mechanism, in both directions. The
+  default is the losses of this pair.
+* ``sampled_rdp(rate)``: the Renyi curve of the mechanism on a Poisson sample, if there
+  is a special form.
+* ``ceiling()``: one (epsilon, delta) beyond which a larger epsilon does not lower
+  delta, for example a pure level.
+* ``family`` and ``merged(terms)``: the name of a family ("" for none), and an exact
+  composition of its parts.
+* ``terms()``: the independent parts of a composition, each with the number of times
+  that it occurs.
 * ``group(size)``: the guarantee for several records at once.
 
-Composition (:func:`together`) needs nothing else, so any two kinds compose. It counts equal releases together. Two
-releases of one dataclass are equal if their parameters are; any other release, and a dataclass with ``eq=False``, is
-equal only to itself.
+Composition (:func:`together`) needs nothing else, so any two kinds compose. It counts
+equal releases together. Two releases of one dataclass are equal if their parameters
+are; any other release, and a dataclass with ``eq=False``, is equal only to itself.
 """
 
 from __future__ import annotations
@@ -62,20 +71,27 @@ FAR = 40.0  # standard deviations beyond which a normal tail is below the double
 UNLIKELY = 1e-300  # a probability that counts, but need not be known
 LINES = 1000  # that support a trade-off curve, at most
 MOST_COUNTS = 2**17  # of true answers that are told apart
-GRID = np.concatenate([[0.0], np.geomspace(1e-4, LARGEST_EXPONENT, 3000)])  # epsilons that support a trade-off curve
-COARSER = ((2**12, 0.025), (2**14, 0.15), (2**17, math.inf))  # beyond so many cells, up to that part of the std
+# epsilons that support a trade-off curve
+GRID = np.concatenate([[0.0], np.geomspace(1e-4, LARGEST_EXPONENT, 3000)])
+# beyond so many cells, up to that part of the std
+COARSER = ((2**12, 0.025), (2**14, 0.15), (2**17, math.inf))
 
 Terms = list[tuple[Any, int]]  # releases, each with how often it is made
 
 
 class Release(ABC):
-    """Known facts about a release: delta as a function of epsilon, and everything that follows from it."""
+    """Known facts about a release: delta as a function of epsilon, and everything
+    that follows from it.
+    """
 
     symmetric: bool = False  # delta is the same in both directions
-    never_pure: bool = False  # no finite epsilon has delta = 0, though the doubles underflow to it
+    # no finite epsilon has delta = 0, though the doubles underflow to it
+    never_pure: bool = False
     attained: bool = False  # the curve is that of some pair of adjacent data sets
-    bounds_only: ClassVar[bool] = False  # the curve is an upper bound, whatever it is made of
-    beyond_pair: ClassVar[bool] = False  # its Renyi curve says more than the losses of the pair that has its deltas
+    # the curve is an upper bound, whatever it is made of
+    bounds_only: ClassVar[bool] = False
+    # its Renyi curve says more than the losses of the pair that has its deltas
+    beyond_pair: ClassVar[bool] = False
     ready: bool = True  # a delta costs little
     remark: ClassVar[str] = ""  # how the curve was found, where a profile should say it
     family: ClassVar[str] = ""
@@ -85,13 +101,19 @@ class Release(ABC):
         """Delta at each epsilon, in one direction."""
 
     def rough(self, epsilon: Floats, direction: str) -> Floats:
-        """Delta at thousands of epsilons, or an upper bound of it that costs less to compute."""
+        """Delta at thousands of epsilons, or an upper bound of it that costs less to
+        compute.
+        """
         return self.delta(epsilon, direction)
 
     def worst(self, epsilon: Floats) -> Floats:
         """Delta in the direction in which it is larger."""
         removed = self.delta(epsilon, "remove")
-        return removed if self.symmetric else np.maximum(removed, self.delta(epsilon, "add"))
+        return (
+            removed
+            if self.symmetric
+            else np.maximum(removed, self.delta(epsilon, "add"))
+        )
 
     def epsilon(self, delta: Floats) -> Floats:
         """Smallest epsilon for each delta, rounded to the private side."""
@@ -124,7 +146,9 @@ class Release(ABC):
         return Renyi(self._pair.rdp, self._pair.failure)
 
     def sampled_rdp(self, rate: float) -> Curve | None:
-        """Renyi curve of this mechanism on a Poisson sample, if there is a special form."""
+        """Renyi curve of this mechanism on a Poisson sample, if there is a special
+        form.
+        """
         return None
 
     def ceiling(self) -> tuple[float, float]:
@@ -132,11 +156,15 @@ class Release(ABC):
         return math.inf, 0.0
 
     def terms(self) -> Terms:
-        """Independent parts of the release, each with the number of times that it occurs."""
+        """Independent parts of the release, each with the number of times that it
+        occurs.
+        """
         return [(self, 1)]
 
     def merged(self, terms: Terms) -> Release | None:
-        """Composition of parts of this family; None if there is no exact composition."""
+        """Composition of parts of this family; None if there is no exact
+        composition.
+        """
         return None
 
     def group(self, size: int) -> Release:
@@ -145,7 +173,9 @@ class Release(ABC):
 
 
 class CurveRelease(Release):
-    """A mechanism with a known curve delta(epsilon) in each direction; a pair of distributions attains both curves."""
+    """A mechanism with a known curve delta(epsilon) in each direction; a pair of
+    distributions attains both curves.
+    """
 
     def tradeoff(self, alpha: Floats) -> Floats:
         corners = self.corners()
@@ -156,7 +186,9 @@ class CurveRelease(Release):
 
 
 class GroupRelease(CurveRelease):
-    """Several records at once, by the general bound ``delta(epsilon / size) (1 + e^(epsilon / size) + ...)``."""
+    """Several records at once, by the general bound ``delta(epsilon / size) (1 +
+    e^(epsilon / size) + ...)``.
+    """
 
     bounds_only = True
 
@@ -169,7 +201,9 @@ class GroupRelease(CurveRelease):
     def rough(self, epsilon: Floats, direction: str) -> Floats:
         return self._raised(self._once.rough, epsilon, direction)
 
-    def _raised(self, curve: Callable[[Floats, str], Floats], epsilon: Floats, direction: str) -> Floats:
+    def _raised(
+        self, curve: Callable[[Floats, str], Floats], epsilon: Floats, direction: str
+    ) -> Floats:
         each = epsilon / self._size
         with np.errstate(over="ignore", invalid="ignore"):
             delta = curve(each, direction)
@@ -185,11 +219,12 @@ class GroupRelease(CurveRelease):
 
 @dataclass(frozen=True)
 class SampleRelease(Release):
-    """A sample that holds the record with probability ``inclusion`` and is otherwise distributed as without the record.
+    """A sample that holds the record with probability ``inclusion`` and is otherwise
+    distributed as without the record.
 
     Let pi be ``inclusion``. If ``both`` is false (add-remove), H_e(P || Q) = pi and
-    H_e(Q || P) = max(0, 1 - e^epsilon (1 - pi)). If it is true (zero-out, replace-one), both divergences are pi. The
-    proof is in the bagging chapter.
+    H_e(Q || P) = max(0, 1 - e^epsilon (1 - pi)). If it is true (zero-out, replace-one),
+    both divergences are pi. The proof is in the bagging chapter.
     """
 
     inclusion: float
@@ -203,7 +238,8 @@ class SampleRelease(Release):
         if self.inclusion == 1:  # a certain draw
             return np.ones_like(epsilon)
         added = -np.expm1(np.minimum(epsilon + np.log1p(-self.inclusion), 0.0))
-        return np.asarray(np.minimum(self.inclusion, added), dtype=np.float64)  # rounding must not pass pi
+        # rounding must not pass pi
+        return np.asarray(np.minimum(self.inclusion, added), dtype=np.float64)
 
     def epsilon(self, delta: Floats) -> Floats:
         return np.where(delta >= self.inclusion, 0.0, np.inf)
@@ -212,9 +248,13 @@ class SampleRelease(Release):
         return np.maximum(0.0, 1 - self.inclusion - alpha)
 
     def merged(self, terms: Terms) -> SampleRelease:
-        """Exact composition: the record is in at least one sample with probability 1 - product of (1 - pi)."""
+        """Exact composition: the record is in at least one sample with probability 1
+        - product of (1 - pi).
+        """
         with np.errstate(divide="ignore"):
-            missed = sum(times * float(np.log1p(-part.inclusion)) for part, times in terms)
+            missed = sum(
+                times * float(np.log1p(-part.inclusion)) for part, times in terms
+            )
         return SampleRelease(-math.expm1(missed), any(part.both for part, _ in terms))
 
     def renyi(self) -> Renyi:
@@ -229,35 +269,49 @@ class SampleRelease(Release):
 
 
 class SampleGroup(SampleRelease):
-    """Several records at once; delta is bounded by the sum of their probabilities of being drawn."""
+    """Several records at once; delta is bounded by the sum of their probabilities of
+    being drawn.
+    """
 
     attained, bounds_only = False, True
 
 
 @dataclass(frozen=True)
 class GaussianRelease(Release):
-    """Gaussian noise: the test between N(0, 1) and N(mu, 1), mu = sensitivity / sigma."""
+    """Gaussian noise: the test between N(0, 1) and N(mu, 1), mu = sensitivity /
+    sigma.
+    """
 
     mu: float
     symmetric = never_pure = attained = True
     family = "gaussian"
 
     def delta(self, epsilon: Floats, direction: str) -> Floats:
-        with np.errstate(all="ignore"):  # each form may overflow where the other is taken
+        # each form may overflow where the other is taken
+        with np.errstate(all="ignore"):
             low = epsilon / self.mu - self.mu / 2
-            # Phi(a) - e^epsilon Phi(b) as Phi(a) (1 - e^(epsilon + log Phi(b) - log Phi(a))), for delta near 1
+            # Phi(a) - e^epsilon Phi(b) as Phi(a) (1 - e^(epsilon + log Phi(b) - log
+            # Phi(a))), for delta near 1
             above, below = special.log_ndtr(-low), special.log_ndtr(-low - self.mu)
             head = np.exp(above) * -np.expm1(np.minimum(epsilon + below - above, 0.0))
-            tail = np.exp(log_delta_of(np.full(low.shape or 1, self.mu), np.atleast_1d(epsilon))[0]).reshape(low.shape)
+            tail = np.exp(
+                log_delta_of(np.full(low.shape or 1, self.mu), np.atleast_1d(epsilon))[
+                    0
+                ]
+            ).reshape(low.shape)
         value = np.where(low > -1, np.where(low < FAR, tail, 0.0), head)
         return np.where(np.isfinite(epsilon), value, 0.0) + 0.0  # no negative zero
 
     def tradeoff(self, alpha: Floats) -> Floats:
-        return np.asarray(stats.norm.cdf(stats.norm.isf(alpha) - self.mu), dtype=np.float64)
+        return np.asarray(
+            stats.norm.cdf(stats.norm.isf(alpha) - self.mu), dtype=np.float64
+        )
 
     def merged(self, terms: Terms) -> GaussianRelease:
         """Exact composition: the variances of the log-likelihood ratios add."""
-        return GaussianRelease(math.hypot(*(math.sqrt(times) * part.mu for part, times in terms)))
+        return GaussianRelease(
+            math.hypot(*(math.sqrt(times) * part.mu for part, times in terms))
+        )
 
     def renyi(self) -> Renyi:
         return Renyi(Line(self.mu**2 / 2))
@@ -271,28 +325,45 @@ class GaussianRelease(Release):
 
 @dataclass(frozen=True)
 class LaplaceRelease(Release):
-    """A query plus Laplace noise, exact; ``pure`` is the sensitivity of the query divided by the scale of the noise."""
+    """A query plus Laplace noise, exact; ``pure`` is the sensitivity of the query
+    divided by the scale of the noise.
+    """
 
     pure: float
     symmetric = attained = True
 
     def delta(self, epsilon: Floats, direction: str) -> Floats:
-        return np.asarray(np.abs(np.expm1(np.minimum(0.0, (epsilon - self.pure) / 2))), dtype=np.float64)
+        return np.asarray(
+            np.abs(np.expm1(np.minimum(0.0, (epsilon - self.pure) / 2))),
+            dtype=np.float64,
+        )
 
     def epsilon(self, delta: Floats) -> Floats:
         with np.errstate(divide="ignore"):  # delta = 1: epsilon 0
             found = np.maximum(0.0, self.pure + 2 * np.log1p(-delta))
-        for step in 2.0 ** np.arange(10):  # rounding may leave delta at the found epsilon above: go on a few doubles
+        # rounding may leave delta at the found epsilon above: go on a few doubles
+        for step in 2.0 ** np.arange(10):
             short = self.worst(found) > delta
-            found = np.where(short, np.minimum(self.pure, found + step * np.spacing(self.pure)), found)
-        return np.asarray(np.where(self.worst(found) > delta, self.pure, found), dtype=np.float64)
+            found = np.where(
+                short,
+                np.minimum(self.pure, found + step * np.spacing(self.pure)),
+                found,
+            )
+        return np.asarray(
+            np.where(self.worst(found) > delta, self.pure, found), dtype=np.float64
+        )
 
     def tradeoff(self, alpha: Floats) -> Floats:
-        with np.errstate(divide="ignore", over="ignore"):  # alpha = 0 is in the first piece
+        # alpha = 0 is in the first piece
+        with np.errstate(divide="ignore", over="ignore"):
             middle = np.exp(-self.pure - np.log(4 * alpha))
             first = -np.expm1(np.minimum(0.0, self.pure + np.log(alpha)))
         last = np.exp(-self.pure) * (1 - alpha)
-        return np.where(alpha > 0.5, last, np.where(4 * alpha > 2 * np.exp(-self.pure), middle, first))
+        return np.where(
+            alpha > 0.5,
+            last,
+            np.where(4 * alpha > 2 * np.exp(-self.pure), middle, first),
+        )
 
     def renyi(self) -> Renyi:
         return Renyi(partial(laplace_rdp, pure=self.pure))
@@ -308,9 +379,10 @@ class LaplaceRelease(Release):
 class BoundedRangeRelease(Release):
     """An answer with log-likelihood ratios in an interval of length ``width``, exact.
 
-    The hockey-stick divergence is convex in the likelihood ratio, so the ratio takes only two values in the worst case.
-    The worst two values give ``delta = (1 - e^((epsilon - width) / 2))^2 / (1 - e^-width)``, and the trade-off function
-    is logistic.
+    The hockey-stick divergence is convex in the likelihood ratio, so the ratio takes
+    only two values in the worst case. The worst two values give ``delta = (1 -
+    e^((epsilon - width) / 2))^2 / (1 - e^-width)``, and the trade-off function is
+    logistic.
     """
 
     width: float
@@ -318,11 +390,15 @@ class BoundedRangeRelease(Release):
 
     def delta(self, epsilon: Floats, direction: str) -> Floats:
         short = np.minimum((epsilon - self.width) / 2, 0.0)
-        return np.asarray(np.expm1(short) ** 2 / -np.expm1(-self.width), dtype=np.float64)
+        return np.asarray(
+            np.expm1(short) ** 2 / -np.expm1(-self.width), dtype=np.float64
+        )
 
     def tradeoff(self, alpha: Floats) -> Floats:
         with np.errstate(divide="ignore"):  # alpha of 0 or 1
-            return np.asarray(special.expit(-special.logit(alpha) - self.width), dtype=np.float64)
+            return np.asarray(
+                special.expit(-special.logit(alpha) - self.width), dtype=np.float64
+            )
 
     def renyi(self) -> Renyi:
         """Curve of (width^2 / 8)-zCDP (Cesar and Rogers 2021)."""
@@ -337,10 +413,12 @@ class BoundedRangeRelease(Release):
 
 @dataclass(frozen=True)
 class LevelsRelease(Release):
-    """Worst case of mechanisms if the only known fact is that each is (epsilon, delta)-DP.
+    """Worst case of mechanisms if the only known fact is that each is (epsilon,
+    delta)-DP.
 
-    In the worst case, a mechanism reveals the record with probability delta, and otherwise answers by randomised
-    response with odds e^epsilon (Kairouz, Oh and Viswanath 2015). ``levels`` holds triples (epsilon, delta, times).
+    In the worst case, a mechanism reveals the record with probability delta, and
+    otherwise answers by randomised response with odds e^epsilon (Kairouz, Oh and
+    Viswanath 2015). ``levels`` holds triples (epsilon, delta, times).
     """
 
     levels: tuple[tuple[float, float, int], ...]
@@ -349,7 +427,9 @@ class LevelsRelease(Release):
 
     @cached_property
     def _law(self) -> tuple[Floats, Floats, float, float, float]:
-        """Log-likelihood ratios, their masses under P, the mass left out, the largest ratio, the chance of a reveal."""
+        """Log-likelihood ratios, their masses under P, the mass left out, the
+        largest ratio, the chance of a reveal.
+        """
         counted: dict[float, int] = {}
         missed = 0.0
         for epsilon, delta, times in self.levels:
@@ -358,7 +438,10 @@ class LevelsRelease(Release):
         loss, mass, lost = np.zeros(1), np.ones(1), 0.0
         for epsilon, times in counted.items():
             losses, masses, left_out = randomised_responses(epsilon, times)
-            loss, mass = (loss[:, None] + losses).ravel(), (mass[:, None] * masses).ravel()
+            loss, mass = (
+                (loss[:, None] + losses).ravel(),
+                (mass[:, None] * masses).ravel(),
+            )
             lost += left_out
         order = np.argsort(loss, kind="stable")
         most = math.fsum(epsilon * times for epsilon, times in counted.items())
@@ -370,7 +453,9 @@ class LevelsRelease(Release):
 
     def delta(self, epsilon: Floats, direction: str) -> Floats:
         *_, lost, most, shown = self._law
-        answered = np.where(epsilon < most, np.minimum(1.0, self._tail(epsilon) + lost), 0.0)
+        answered = np.where(
+            epsilon < most, np.minimum(1.0, self._tail(epsilon) + lost), 0.0
+        )
         return np.asarray(shown + (1 - shown) * answered, dtype=np.float64)
 
     def epsilon(self, delta: Floats) -> Floats:
@@ -380,11 +465,17 @@ class LevelsRelease(Release):
 
     def corners(self) -> Floats:
         corners = np.unique(np.maximum(self._law[0], 0.0))
-        return corners[np.unique(np.linspace(0, len(corners) - 1, LINES).astype(np.int64))]
+        return corners[
+            np.unique(np.linspace(0, len(corners) - 1, LINES).astype(np.int64))
+        ]
 
     def merged(self, terms: Terms) -> Release | None:
         """Optimal composition; None if it has too many losses to list."""
-        levels = [(level, lost, count * times) for part, times in terms for level, lost, count in part.levels]
+        levels = [
+            (level, lost, count * times)
+            for part, times in terms
+            for level, lost, count in part.levels
+        ]
         outcomes = math.prod(1 + count for level, _, count in levels if level)
         few = outcomes <= MOST_COUNTS or len({at for at, *_ in levels}) == 1
         return LevelsRelease(tuple(levels)) if few else None
@@ -395,10 +486,15 @@ class LevelsRelease(Release):
         return atoms, atoms
 
     def scale(self) -> float:
-        return math.sqrt(sum(count * level * math.tanh(level / 2) for level, _, count in self.levels))
+        return math.sqrt(
+            sum(count * level * math.tanh(level / 2) for level, _, count in self.levels)
+        )
 
     def renyi(self) -> Renyi:
-        return Renyi(Total(tuple((count, Response(level)) for level, _, count in self.levels)), self._law[-1])
+        return Renyi(
+            Total(tuple((count, Response(level)) for level, _, count in self.levels)),
+            self._law[-1],
+        )
 
     def ceiling(self) -> tuple[float, float]:
         return self._law[-2:]
@@ -407,18 +503,29 @@ class LevelsRelease(Release):
         levels = []
         for epsilon, delta, times in self.levels:
             if delta > 0:  # sum of e^(i epsilon) delta over i < size
-                terms = size if epsilon == 0 else math.expm1(-size * epsilon) / math.expm1(-epsilon)
-                delta = min(1.0, delta * terms * math.exp(min(LARGEST_EXPONENT, (size - 1) * epsilon)))
+                terms = (
+                    size
+                    if epsilon == 0
+                    else math.expm1(-size * epsilon) / math.expm1(-epsilon)
+                )
+                delta = min(
+                    1.0,
+                    delta
+                    * terms
+                    * math.exp(min(LARGEST_EXPONENT, (size - 1) * epsilon)),
+                )
             levels.append((size * epsilon, delta, times))
         return LevelsRelease(tuple(levels))
 
 
 class RenyiRelease(Release):
-    """A mechanism of Renyi divergence at most ``curve(alpha)`` at every real order alpha > 1, in both directions.
+    """A mechanism of Renyi divergence at most ``curve(alpha)`` at every real order
+    alpha > 1, in both directions.
 
-    With probability ``failure`` there is no guarantee. The best order is searched for each query. This search can err
-    only on the private side, because every order gives a valid pair of epsilon and delta (Canonne, Kamath and Steinke
-    2020, Proposition 12).
+    With probability ``failure`` there is no guarantee. The best order is searched for
+    each query. This search can err only on the private side, because every order gives
+    a valid pair of epsilon and delta (Canonne, Kamath and Steinke 2020, Proposition
+    12).
     """
 
     symmetric = True
@@ -441,31 +548,58 @@ class RenyiRelease(Release):
             return spent - np.log(alpha - 1) + alpha * np.log1p(-1 / alpha)
 
         with np.errstate(over="ignore"):  # an order that is of no use
-            found = np.exp(np.minimum(best_order(self._curve, log_delta, epsilon.shape, refine=refine), 0.0))
+            found = np.exp(
+                np.minimum(
+                    best_order(self._curve, log_delta, epsilon.shape, refine=refine),
+                    0.0,
+                )
+            )
         return np.asarray(self._failure + (1 - self._failure) * found, dtype=np.float64)
 
     def rough(self, epsilon: Floats, direction: str) -> Floats:
         return self.delta(epsilon, direction, refine=False)
 
     def epsilon(self, delta: Floats) -> Floats:
-        left = (delta - self._failure) / (1 - self._failure) if self._failure < 1 else np.zeros_like(delta)
-        with np.errstate(divide="ignore", invalid="ignore"):  # delta = 0: no order gives a finite epsilon
+        left = (
+            (delta - self._failure) / (1 - self._failure)
+            if self._failure < 1
+            else np.zeros_like(delta)
+        )
+        # delta = 0: no order gives a finite epsilon
+        with np.errstate(divide="ignore", invalid="ignore"):
             log_delta = np.log(np.maximum(left, 0.0))[..., None]
 
         def epsilon(alpha: Floats, divergence: Floats) -> Floats:
-            return divergence + np.log1p(-1 / alpha) - (log_delta + np.log(alpha)) / (alpha - 1)
+            return (
+                divergence
+                + np.log1p(-1 / alpha)
+                - (log_delta + np.log(alpha)) / (alpha - 1)
+            )
 
         found = np.full(delta.shape, np.inf)
         positive = left > 0
         if positive.any():
-            found = np.where(positive, np.maximum(0.0, best_order(self._curve, epsilon, delta.shape)), np.inf)
+            found = np.where(
+                positive,
+                np.maximum(0.0, best_order(self._curve, epsilon, delta.shape)),
+                np.inf,
+            )
         found = np.where(delta >= 1, 0.0, found)
-        for exponent in range(-52, 0, 4):  # rounding left some of them on the wrong side
-            short = np.isfinite(found) & (self.worst(np.where(np.isfinite(found), found, 0.0)) > delta)
+        # rounding left some of them on the wrong side
+        for exponent in range(-52, 0, 4):
+            short = np.isfinite(found) & (
+                self.worst(np.where(np.isfinite(found), found, 0.0)) > delta
+            )
             if not short.any():
                 break
-            found = np.where(short, found + 2.0**exponent * np.maximum(found, 1e-3), found)
-        return np.where(np.isfinite(found) & (self.worst(np.minimum(found, 1e300)) > delta), np.inf, found)
+            found = np.where(
+                short, found + 2.0**exponent * np.maximum(found, 1e-3), found
+            )
+        return np.where(
+            np.isfinite(found) & (self.worst(np.minimum(found, 1e300)) > delta),
+            np.inf,
+            found,
+        )
 
     def tradeoff(self, alpha: Floats) -> Floats:
         lost = self.rough(EPSILONS, "remove")
@@ -477,7 +611,11 @@ class RenyiRelease(Release):
         curve: Curve = Total(tuple((times, part._curve) for part, times in terms))
         if all(isinstance(part._curve, Line) for part, _ in terms):
             curve = Line(math.fsum(times * part._curve.rho for part, times in terms))
-        kept = sum(times * float(np.log1p(-part._failure)) for part, times in terms if part._failure)
+        kept = sum(
+            times * float(np.log1p(-part._failure))
+            for part, times in terms
+            if part._failure
+        )
         return RenyiRelease(curve, float(-np.expm1(kept)))
 
     def group(self, size: int) -> Release:
@@ -487,27 +625,40 @@ class RenyiRelease(Release):
 
 
 class ConvertedRelease(Release):
-    """Accounting of papers for ``times`` answers that are ``rho``-zCDP each, converted as in Mironov (2017).
+    """Accounting of papers for ``times`` answers that are ``rho``-zCDP each, converted
+    as in Mironov (2017).
 
-    This is valid, but looser than current results. With rho summed over the answers, ``delta`` is the minimum of
-    ``exp(l (rho (l + 1) - epsilon))`` over all real l > 0, or only over the given ``moments`` l. A paper may also claim
-    that each answer is ``pure``-DP; these levels add up.
+    This is valid, but looser than current results. With rho summed over the answers,
+    ``delta`` is the minimum of ``exp(l (rho (l + 1) - epsilon))`` over all real l > 0,
+    or only over the given ``moments`` l. A paper may also claim that each answer is
+    ``pure``-DP; these levels add up.
     """
 
     symmetric = True
     family = "converted"
 
-    def __init__(self, rho: float, times: int, *, moments: Floats | None = None, pure: float | None = None) -> None:
+    def __init__(
+        self,
+        rho: float,
+        times: int,
+        *,
+        moments: Floats | None = None,
+        pure: float | None = None,
+    ) -> None:
         self._rho, self._times, self._moments, self._pure = rho, times, moments, pure
         self.never_pure = pure is None
-        self._claimed = None if pure is None else LevelsRelease(((times * pure, 0.0, 1),))
+        self._claimed = (
+            None if pure is None else LevelsRelease(((times * pure, 0.0, 1),))
+        )
 
     def delta(self, epsilon: Floats, direction: str) -> Floats:
         rho = self._rho * self._times
         if self._moments is None:
             exponent = -(np.maximum(epsilon - rho, 0.0) ** 2) / (4 * rho)
         else:
-            exponent = (self._moments * (rho * (self._moments + 1) - epsilon[..., None])).min(-1)
+            exponent = (
+                self._moments * (rho * (self._moments + 1) - epsilon[..., None])
+            ).min(-1)
         converted = np.exp(np.minimum(exponent, 0.0))
         if self._claimed is not None:
             converted = np.minimum(converted, self._claimed.delta(epsilon, direction))
@@ -515,7 +666,11 @@ class ConvertedRelease(Release):
 
     def tradeoff(self, alpha: Floats) -> Floats:
         found = super().tradeoff(alpha)
-        if self._pure is not None and self._claimed is not None and self._times * self._pure < LARGEST_EXPONENT:
+        if (
+            self._pure is not None
+            and self._claimed is not None
+            and self._times * self._pure < LARGEST_EXPONENT
+        ):
             found = np.maximum(found, self._claimed.tradeoff(alpha))
         return found
 
@@ -523,7 +678,11 @@ class ConvertedRelease(Release):
         """Divergences of the same order add, and so do the claimed pure levels."""
         rho = sum(times * part._times * part._rho for part, times in terms)
         claimed = all(part._pure is not None for part, _ in terms)
-        pure = math.fsum(times * part._times * part._pure for part, times in terms) if claimed else None
+        pure = (
+            math.fsum(times * part._times * part._pure for part, times in terms)
+            if claimed
+            else None
+        )
         return ConvertedRelease(rho, 1, moments=self._moments, pure=pure)
 
     def renyi(self) -> Renyi:
@@ -531,26 +690,41 @@ class ConvertedRelease(Release):
 
 
 class LossDistribution(CurveRelease):
-    """A mechanism known through the distribution of its privacy loss on a grid, rounded to the private side.
+    """A mechanism known through the distribution of its privacy loss on a grid, rounded
+    to the private side.
 
-    ``halves`` holds the loss log dP/dQ under P, the output *with* the record, and the loss log dQ/dP under Q.
+    ``halves`` holds the loss log dP/dQ under P, the output *with* the record, and the
+    loss log dQ/dP under Q.
     """
 
     def __init__(self, halves: tuple[Losses, Losses]) -> None:
-        self._tails = {name: Tail(half.values, half.masses) for name, half in zip(DIRECTIONS, halves, strict=True)}
-        self._infinite = {name: min(1.0, half.infinite) for name, half in zip(DIRECTIONS, halves, strict=True)}
+        self._tails = {
+            name: Tail(half.values, half.masses)
+            for name, half in zip(DIRECTIONS, halves, strict=True)
+        }
+        self._infinite = {
+            name: min(1.0, half.infinite)
+            for name, half in zip(DIRECTIONS, halves, strict=True)
+        }
 
     def delta(self, epsilon: Floats, direction: str) -> Floats:
         infinite = self._infinite[direction]
-        return np.asarray(np.minimum(1.0, infinite + self._tails[direction](epsilon)), dtype=np.float64)
+        return np.asarray(
+            np.minimum(1.0, infinite + self._tails[direction](epsilon)),
+            dtype=np.float64,
+        )
 
     def corners(self) -> Floats:
-        corners = np.concatenate([[0.0], *(tail.losses for tail in self._tails.values())])
+        corners = np.concatenate(
+            [[0.0], *(tail.losses for tail in self._tails.values())]
+        )
         return np.unique(corners[corners <= LARGEST_EXPONENT])
 
 
 class LeastRelease(Release):
-    """Release with several valid guarantees; its delta at each epsilon is the smallest of their deltas."""
+    """Release with several valid guarantees; its delta at each epsilon is the
+    smallest of their deltas.
+    """
 
     beyond_pair = True
 
@@ -563,21 +737,32 @@ class LeastRelease(Release):
         return all(bound.ready for bound in self.bounds)
 
     def delta(self, epsilon: Floats, direction: str) -> Floats:
-        return np.asarray(np.min([bound.delta(epsilon, direction) for bound in self.bounds], axis=0))
+        return np.asarray(
+            np.min([bound.delta(epsilon, direction) for bound in self.bounds], axis=0)
+        )
 
     def rough(self, epsilon: Floats, direction: str) -> Floats:
-        return np.asarray(np.min([bound.rough(epsilon, direction) for bound in self.bounds], axis=0))
+        return np.asarray(
+            np.min([bound.rough(epsilon, direction) for bound in self.bounds], axis=0)
+        )
 
     def epsilon(self, delta: Floats) -> Floats:
-        return np.asarray(np.min([bound.epsilon(delta) for bound in self.bounds], axis=0))
+        return np.asarray(
+            np.min([bound.epsilon(delta) for bound in self.bounds], axis=0)
+        )
 
     def tradeoff(self, alpha: Floats) -> Floats:
-        return np.asarray(np.max([bound.tradeoff(alpha) for bound in self.bounds], axis=0))
+        return np.asarray(
+            np.max([bound.tradeoff(alpha) for bound in self.bounds], axis=0)
+        )
 
     def renyi(self) -> Renyi:
         found = [bound.renyi() for bound in self.bounds]
         failure = min(each.failure for each in found)
-        return Renyi(Smallest(tuple(each.curve for each in found if each.failure == failure)), failure)
+        return Renyi(
+            Smallest(tuple(each.curve for each in found if each.failure == failure)),
+            failure,
+        )
 
     def ceiling(self) -> tuple[float, float]:
         return min(bound.ceiling() for bound in self.bounds)
@@ -587,17 +772,22 @@ class LeastRelease(Release):
 
 
 class ComposedRelease(LeastRelease):
-    """Several independent releases: the smallest of the bounds by privacy losses, by Renyi divergence and by levels.
+    """Several independent releases: the smallest of the bounds by privacy losses, by
+    Renyi divergence and by levels.
 
-    The bounds are computed at the first query. The sum of losses is exact up to its grid. The bound by levels is for
-    pure levels, which the other two bounds cannot reach. If the Renyi curve describes several releases of one kind
-    better, a further bound adds up the losses of their joint description. This is valid because an observer of several
-    adaptive mechanisms that take turns learns no more than from the pairs that dominate each mechanism (Vadhan and
-    Zhang 2023).
+    The bounds are computed at the first query. The sum of losses is exact up to its
+    grid. The bound by levels is for pure levels, which the other two bounds cannot
+    reach. If the Renyi curve describes several releases of one kind better, a further
+    bound adds up the losses of their joint description. This is valid because an
+    observer of several adaptive mechanisms that take turns learns no more than from the
+    pairs that dominate each mechanism (Vadhan and Zhang 2023).
     """
 
     bounds_only = True
-    remark = "composed: the smallest of the upper bounds by privacy losses on a grid and by Renyi curves"
+    remark = (
+        "composed: the smallest of the upper bounds by privacy losses on a grid and by"
+        " Renyi curves"
+    )
 
     def __init__(self, terms: Terms) -> None:
         self._parts = terms
@@ -608,16 +798,29 @@ class ComposedRelease(LeastRelease):
     def bounds(self) -> tuple[Release, ...]:  # type: ignore[override]
         """All known bounds of the composition."""
         (level, lost), renyi = self.ceiling(), self.renyi()
-        bounds: list[Release] = [LossDistribution(losses_of(self._parts)), RenyiRelease(renyi.curve, renyi.failure)]
+        bounds: list[Release] = [
+            LossDistribution(losses_of(self._parts)),
+            RenyiRelease(renyi.curve, renyi.failure),
+        ]
         wholes = [self._whole(part, times) for part, times in self._parts]
         if len(wholes) > 1 and wholes != self._parts:
             bounds.append(LossDistribution(losses_of(wholes)))
-        return (*bounds, LevelsRelease(((level, lost, 1),))) if math.isfinite(level) else tuple(bounds)
+        return (
+            (*bounds, LevelsRelease(((level, lost, 1),)))
+            if math.isfinite(level)
+            else tuple(bounds)
+        )
 
     @staticmethod
     def _whole(part: Release, times: int) -> tuple[Release, int]:
-        """Several releases as one that is known by its curve, where their losses do not say all."""
-        return (ComposedRelease([(part, times)]), 1) if times > 1 and part.beyond_pair else (part, times)
+        """Several releases as one that is known by its curve, where their losses do
+        not say all.
+        """
+        return (
+            (ComposedRelease([(part, times)]), 1)
+            if times > 1 and part.beyond_pair
+            else (part, times)
+        )
 
     @property
     def ready(self) -> bool:  # type: ignore[override]
@@ -631,7 +834,9 @@ class ComposedRelease(LeastRelease):
         """Divergences of the same order add."""
         found = [(times, part.renyi()) for part, times in self._parts]
         curve = Tabulated(Total(tuple((times, each.curve) for times, each in found)))
-        return Renyi(curve, _together_lost((times, each.failure) for times, each in found))
+        return Renyi(
+            curve, _together_lost((times, each.failure) for times, each in found)
+        )
 
     def ceiling(self) -> tuple[float, float]:
         found = [(times, *part.ceiling()) for part, times in self._parts]
@@ -652,7 +857,9 @@ class LossesAlone(ComposedRelease):
 
 
 def together(terms: Terms) -> Release:
-    """Compose releases, each made a given number of times; parts of one family merge, and all others stay separate."""
+    """Compose releases, each made a given number of times; parts of one family
+    merge, and all others stay separate.
+    """
     families = _groups(terms, lambda part: part.family or part)
     merged: Terms = []
     for group in families:
@@ -663,12 +870,17 @@ def together(terms: Terms) -> Release:
         if found is not None:
             merged.append((found, 1))
             continue
-        merged += [(same[0][0], sum(times for _, times in same)) for same in _groups(group, lambda part: part)]
+        merged += [
+            (same[0][0], sum(times for _, times in same))
+            for same in _groups(group, lambda part: part)
+        ]
     return ComposedRelease(merged)
 
 
 def losses_of(terms: Terms) -> tuple[Losses, Losses]:
-    """Sum of the privacy losses of independent parts, in both directions, on a grid of suitable step."""
+    """Sum of the privacy losses of independent parts, in both directions, on a grid
+    of suitable step.
+    """
     halves: list[list[Losses]] = [[], []]
     for part, times in terms:
         atoms = part.atoms()
@@ -683,36 +895,53 @@ def losses_of(terms: Terms) -> tuple[Losses, Losses]:
 
 
 def randomised_responses(epsilon: float, times: int) -> tuple[Floats, Floats, float]:
-    """Losses of ``times`` randomised responses in ascending order, their masses under P, and the mass left out."""
+    """Losses of ``times`` randomised responses in ascending order, their masses
+    under P, and the mass left out.
+    """
     if epsilon == 0:
         return np.zeros(1), np.ones(1), 0.0
     true = float(special.expit(epsilon))  # probability of a true answer, under P
     reach = math.sqrt(times * -math.log(UNLIKELY) / 2)  # Hoeffding's inequality
-    first, last = max(0, math.floor(times * true - reach)), min(times, math.ceil(times * true + reach))
+    first, last = (
+        max(0, math.floor(times * true - reach)),
+        min(times, math.ceil(times * true + reach)),
+    )
     lost = 2 * UNLIKELY if last - first < times else 0.0
     stride = max(1, math.ceil((last - first + 1) / MOST_COUNTS))
-    heads = np.arange(first, last + 1) if stride == 1 else np.arange(first, last + stride, stride, dtype=np.float64)
+    heads = (
+        np.arange(first, last + 1)
+        if stride == 1
+        else np.arange(first, last + stride, stride, dtype=np.float64)
+    )
     with np.errstate(under="ignore", over="ignore"):
         if stride == 1:
             masses = stats.binom.pmf(heads, times, true)
         else:  # so many counts together, at the largest loss of them
-            below, above = stats.binom.cdf(heads, times, true), stats.binom.sf(heads, times, true)
+            below, above = (
+                stats.binom.cdf(heads, times, true),
+                stats.binom.sf(heads, times, true),
+            )
             rise, fall = np.diff(below, prepend=0.0), -np.diff(above, prepend=1.0)
-            masses = np.maximum(0.0, np.where(below < 0.5, rise, fall))  # each tail from its own end
+            # each tail from its own end
+            masses = np.maximum(0.0, np.where(below < 0.5, rise, fall))
             lost += float(stats.binom.sf(heads[-1], times, true))
         losses = np.minimum(epsilon * (2.0 * heads - times), 1e308)
     return losses, np.asarray(masses, dtype=np.float64), lost
 
 
 def power_of_miss(probability: float, times: float) -> float:
-    """``1 - (1 - probability)^times``, without losing digits where the probability is small."""
+    """``1 - (1 - probability)^times``, without losing digits where the probability
+    is small.
+    """
     if probability >= 1:
         return 1.0
     return float(-np.expm1(times * np.log1p(-probability)))
 
 
 def _interval(atoms: Atoms, scale: float) -> float:
-    """Grid interval, small compared with the loss's standard deviation unless the grid would have too many points."""
+    """Grid interval, small compared with the loss's standard deviation unless the
+    grid would have too many points.
+    """
     span = float(np.ptp(trimmed(atoms)[0]))
     interval = natural_interval(scale)
     for cells, part in COARSER:
@@ -730,7 +959,9 @@ def _groups(terms: Terms, key: Callable[[Any], Hashable]) -> list[Terms]:
 
 
 def _together_lost(parts: Iterable[tuple[int, float]]) -> float:
-    """Probability that at least one of several independent failures, (times, probability) each, happens."""
+    """Probability that at least one of several independent failures, (times,
+    probability) each, happens.
+    """
     kept = 0.0
     for times, probability in parts:
         if probability >= 1:

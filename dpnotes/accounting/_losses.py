@@ -1,7 +1,9 @@
-"""Privacy losses on a grid: one direction of a loss distribution, and the sum of independent losses.
+"""Privacy losses on a grid: one direction of a loss distribution, and the sum of
+independent losses.
 
-The intervals of grids are powers of two times a common unit, so any two grids fit after the finer grid is made coarser.
-Rounding and cutting move mass only to larger losses, which is the private side.
+The intervals of grids are powers of two times a common unit, so any two grids fit after
+the finer grid is made coarser. Rounding and cutting move mass only to larger losses,
+which is the private side.
 """
 
 from __future__ import annotations
@@ -23,12 +25,16 @@ LARGEST_LOSS = 1e15  # beyond, a loss counts as infinite
 CELLS = 100  # of the grid in one standard deviation of the loss, at least
 CUT = 1e-24  # mass that one sum moves to infinity, or up to the least loss
 CUT_OF_TRANSFORMS = 1e-15  # the same where rounding hides less
-DIRECT = 20_000  # points of the shorter sequence up to which sums are direct, without rounding of Fourier transforms
+# points of the shorter sequence up to which sums are direct, without rounding of
+# Fourier transforms
+DIRECT = 20_000
 
 
 @dataclass(frozen=True)
 class Losses:
-    """Distribution with mass ``masses[i]`` at loss ``(first + i) * interval``, and ``infinite`` at infinity."""
+    """Distribution with mass ``masses[i]`` at loss ``(first + i) * interval``, and
+    ``infinite`` at infinity.
+    """
 
     interval: float
     first: int
@@ -38,7 +44,9 @@ class Losses:
     @property
     def values(self) -> Floats:
         """The finite losses, one for each mass."""
-        return np.asarray((self.first + np.arange(len(self.masses))) * self.interval, dtype=np.float64)
+        return np.asarray(
+            (self.first + np.arange(len(self.masses))) * self.interval, dtype=np.float64
+        )
 
     @property
     def std(self) -> float:
@@ -48,10 +56,14 @@ class Losses:
             return 0.0
         steps = np.arange(len(self.masses))
         mean = (self.masses * steps).sum() / total
-        return float(self.interval * np.sqrt((self.masses * (steps - mean) ** 2).sum() / total))
+        return float(
+            self.interval * np.sqrt((self.masses * (steps - mean) ** 2).sum() / total)
+        )
 
     def coarser(self, interval: float) -> Losses:
-        """Double the interval until it is at least ``interval``; every second mass is split between its neighbours."""
+        """Double the interval until it is at least ``interval``; every second mass
+        is split between its neighbours.
+        """
         result = self
         while result.interval < interval:
             start = result.first // 2
@@ -62,13 +74,20 @@ class Losses:
             up = math.expm1(-result.interval) / math.expm1(-2 * result.interval)
             even += (1 - up) * odd
             even[1:] += up * odd[:-1]
-            result = Losses(2 * result.interval, start, even, result.infinite)._trimmed(0.0)
+            result = Losses(2 * result.interval, start, even, result.infinite)._trimmed(
+                0.0
+            )
         return result
 
     def _trimmed(self, cut: float = CUT) -> Losses:
-        """Without the ends that hold at most ``cut``: the upper one counts as infinite, the lower one moves up."""
+        """Without the ends that hold at most ``cut``: the upper one counts as
+        infinite, the lower one moves up.
+        """
         below, above = np.cumsum(self.masses), np.cumsum(self.masses[::-1])
-        low, high = int(np.searchsorted(below, cut, "right")), int(np.searchsorted(above, cut, "right"))
+        low, high = (
+            int(np.searchsorted(below, cut, "right")),
+            int(np.searchsorted(above, cut, "right")),
+        )
         if low + high >= len(self.masses):
             return Losses(self.interval, self.first, self.masses[:1], self.infinite)
         masses = self.masses[low : len(self.masses) - high].copy()
@@ -77,7 +96,9 @@ class Losses:
         return Losses(self.interval, self.first + low, masses, self.infinite + lost)
 
     def plus(self, other: Losses) -> Losses:
-        """Distribution of the sum of two independent losses, on a grid of suitable step."""
+        """Distribution of the sum of two independent losses, on a grid of suitable
+        step.
+        """
         interval = max(self.interval, other.interval)
         wanted = math.hypot(self.std, other.std) / CELLS
         while 2 * interval <= wanted:
@@ -88,12 +109,15 @@ class Losses:
             masses, cut = np.convolve(one.masses, two.masses), CUT
         else:
             masses, cut = signal.fftconvolve(one.masses, two.masses), CUT_OF_TRANSFORMS
-            infinite = min(1.0, infinite - 2 * float(np.minimum(masses, 0.0).sum()))  # rounding, seen where negative
+            # rounding, seen where negative
+            infinite = min(1.0, infinite - 2 * float(np.minimum(masses, 0.0).sum()))
             masses = np.maximum(masses, 0.0)
         return Losses(interval, one.first + two.first, masses, infinite)._trimmed(cut)
 
     def times(self, times: int) -> Losses:
-        """Distribution of the sum of ``times`` independent losses: by doubling, or at once on a large grid."""
+        """Distribution of the sum of ``times`` independent losses: by doubling, or
+        at once on a large grid.
+        """
         if times > 1 and len(self.masses) > DIRECT:
             return self._transformed(times)
         base, result = self, None
@@ -110,14 +134,24 @@ class Losses:
 
         first, found = common.self_convolve(self.masses, times, CUT_OF_TRANSFORMS)
         masses = np.asarray(found, dtype=np.float64)
-        lost = CUT_OF_TRANSFORMS - math.expm1(times * math.log1p(-min(self.infinite, 1 - 1e-16)))
-        lost -= 2 * float(np.minimum(masses, 0.0).sum())  # rounding, seen where it is negative
-        result = Losses(self.interval, times * self.first + first, np.maximum(masses, 0.0), min(1.0, lost))
+        lost = CUT_OF_TRANSFORMS - math.expm1(
+            times * math.log1p(-min(self.infinite, 1 - 1e-16))
+        )
+        # rounding, seen where it is negative
+        lost -= 2 * float(np.minimum(masses, 0.0).sum())
+        result = Losses(
+            self.interval,
+            times * self.first + first,
+            np.maximum(masses, 0.0),
+            min(1.0, lost),
+        )
         return result.coarser(result.std / (2 * CELLS))
 
 
 def total(parts: Iterable[Losses]) -> Losses:
-    """Add independent losses, at each step the two with the smallest standard deviations."""
+    """Add independent losses, at each step the two with the smallest standard
+    deviations.
+    """
     tie = count()
     heap = [(part.std, next(tie), part) for part in parts]
     heapq.heapify(heap)
@@ -129,16 +163,21 @@ def total(parts: Iterable[Losses]) -> Losses:
 
 
 def natural_interval(scale: float) -> float:
-    """Largest power of two that is at most the standard deviation ``scale`` divided by the number of cells."""
+    """Largest power of two that is at most the standard deviation ``scale`` divided
+    by the number of cells.
+    """
     return float(2.0 ** math.floor(math.log2(max(scale, 1e-280) / CELLS)))
 
 
 def on_grid(atoms: Atoms, interval: float) -> Losses:
-    """Split each atom between the grid points below and above its loss; its masses under P and Q do not change."""
+    """Split each atom between the grid points below and above its loss; its masses
+    under P and Q do not change.
+    """
     losses, masses, infinite = trimmed(atoms)
     lower = np.floor(losses / interval)
     ahead = losses - lower * interval  # in [0, interval)
-    upper = np.clip(np.expm1(-ahead) / np.expm1(-interval), 0.0, 1.0)  # fraction that goes to the upper point
+    # fraction that goes to the upper point
+    upper = np.clip(np.expm1(-ahead) / np.expm1(-interval), 0.0, 1.0)
     place = (lower - lower.min()).astype(np.int64)
     points = np.zeros(int(place.max()) + 2)
     np.add.at(points, place, masses * (1 - upper))
@@ -147,7 +186,9 @@ def on_grid(atoms: Atoms, interval: float) -> Losses:
 
 
 def trimmed(atoms: Atoms) -> Atoms:
-    """Cut off the smallest and largest losses that hold next to no mass; the losses must be ascending."""
+    """Cut off the smallest and largest losses that hold next to no mass; the losses
+    must be ascending.
+    """
     losses, masses, infinite = atoms
     huge = losses > LARGEST_LOSS
     infinite += float(masses[huge].sum())
@@ -158,13 +199,22 @@ def trimmed(atoms: Atoms) -> Atoms:
         return np.zeros(1), np.zeros(1), infinite + float(masses.sum())
     kept = masses[low : len(masses) - high].copy()
     kept[0] += below[low - 1] if low else 0.0
-    return losses[low : len(masses) - high], kept, infinite + (float(above[high - 1]) if high else 0.0)
+    return (
+        losses[low : len(masses) - high],
+        kept,
+        infinite + (float(above[high - 1]) if high else 0.0),
+    )
 
 
 def to_library(halves: tuple[Losses, Losses]) -> Any:
-    """Make a ``PrivacyLossDistribution`` of dp_accounting from the losses of outputs with the record and without it."""
+    """Make a ``PrivacyLossDistribution`` of dp_accounting from the losses of outputs
+    with the record and without it.
+    """
     from dp_accounting.pld import pld_pmf
     from dp_accounting.pld import privacy_loss_distribution as pld
 
-    pmfs = [pld_pmf.DensePLDPmf(half.interval, half.first, half.masses, half.infinite, True) for half in halves]
+    pmfs = [
+        pld_pmf.DensePLDPmf(half.interval, half.first, half.masses, half.infinite, True)
+        for half in halves
+    ]
     return pld.PrivacyLossDistribution(*pmfs)

@@ -1,22 +1,25 @@
-"""Regularised empirical risk: how far one record moves the minimiser, and noise on the minimiser or on the loss.
+"""Regularised empirical risk: how far one record moves the minimiser, and noise on the
+minimiser or on the loss.
 
-Loss perturbation. The minimiser W of ``sum_i loss_i(W) + <b, W> + regulariser |W|^2 / 2`` determines b, so the density
-of W is the density of b times the determinant of the Jacobian. A record (x, y) adds ``g = (p - e_y) x^T`` to the
-gradient, where p are the class probabilities and e_y is the label as a one-hot vector. The Hessian of the record's loss
-is added to the Jacobian.
+Loss perturbation. The minimiser W of ``sum_i loss_i(W) + <b, W> + regulariser |W|^2 /
+2`` determines b, so the density of W is the density of b times the determinant of the
+Jacobian. A record (x, y) adds ``g = (p - e_y) x^T`` to the gradient, where p are the
+class probabilities and e_y is the label as a one-hot vector. The Hessian of the
+record's loss is added to the Jacobian.
 
-Volume. This Hessian has rank at most C - 1 and trace at most (1 - 1/C) |x|^2. So adding a record multiplies the
-determinant by at most ``exp(c)``, ``c = (C - 1) log(1 + R^2 / (C regulariser))``, and removing a record does not
-increase it.
+Volume. This Hessian has rank at most C - 1 and trace at most (1 - 1/C) |x|^2. So adding
+a record multiplies the determinant by at most ``exp(c)``, ``c = (C - 1) log(1 + R^2 /
+(C regulariser))``, and removing a record does not increase it.
 
-Noise of density proportional to ``exp(-rate sum_c |b_c|)``. The exponent changes by at most ``2 R rate``, because the
-norms of the rows of g sum to ``|p - e_y|_1 |x| <= 2 R``.
+Noise of density proportional to ``exp(-rate sum_c |b_c|)``. The exponent changes by at
+most ``2 R rate``, because the norms of the rows of g sum to ``|p - e_y|_1 |x| <= 2 R``.
 
-Gaussian noise. The change of the exponent, ``(2 <b, g> + |g|^2) / (2 sigma^2)``, is convex in g, which lies in the
-polytope with the vertices 0 and ``v_c = (e_c - e_y) x^T`` for the C - 1 other classes. So the change is at most the
-largest of 0 and the losses L_c of the fixed shifts v_c. It no longer matters that g depends on b. The L_c are jointly
-normal, and the largest of them grows with |x|. If one record is replaced, g is a difference of points of two such
-polytopes.
+Gaussian noise. The change of the exponent, ``(2 <b, g> + |g|^2) / (2 sigma^2)``, is
+convex in g, which lies in the polytope with the vertices 0 and ``v_c = (e_c - e_y)
+x^T`` for the C - 1 other classes. So the change is at most the largest of 0 and the
+losses L_c of the fixed shifts v_c. It no longer matters that g depends on b. The L_c
+are jointly normal, and the largest of them grows with |x|. If one record is replaced, g
+is a difference of points of two such polytopes.
 """
 
 from __future__ import annotations
@@ -39,17 +42,22 @@ from dpnotes.accounting._profile import ADJACENCIES, PrivacyProfile, describe
 GRID = 65  # values of delta' in each round of the published search; its minimum is flat
 ROUNDS = 8
 LIMIT = math.sqrt(2)  # of the norm of softmax(a) - e_y
-SOURCE = "the private-prediction chapter: convexity of the loss in the gradient, after Chaudhuri et al. (2011)"
+SOURCE = (
+    "the private-prediction chapter: convexity of the loss in the gradient, after"
+    " Chaudhuri et al. (2011)"
+)
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(96)
 MARGIN = 1e-9  # relative, above the error of quadrature and interpolation
 FAR = 9.0  # standard deviations: beyond, a tail has fallen by another factor of 1e-17
-STEP, LOWEST, HIGHEST = 0.05, -9.0, 38.0  # of the table of a maximum, in standard deviations
+# of the table of a maximum, in standard deviations
+STEP, LOWEST, HIGHEST = 0.05, -9.0, 38.0
 BISECTIONS = 60
 
 
 @dataclass(frozen=True)
 class LogisticConstants:
-    """Bounds on the derivatives of the multi-class logistic loss as a function of the weights.
+    """Bounds on the derivatives of the multi-class logistic loss as a function of the
+    weights.
 
     Attributes
     ----------
@@ -69,7 +77,9 @@ class LogisticConstants:
     trace: float
 
 
-def logistic_constants(*, n_classes: int, norm: float = 1.0, bias: bool = False) -> LogisticConstants:
+def logistic_constants(
+    *, n_classes: int, norm: float = 1.0, bias: bool = False
+) -> LogisticConstants:
     """Lipschitz and Hessian constants of the cross-entropy of softmax(theta^T x).
 
     Parameters
@@ -83,8 +93,8 @@ def logistic_constants(*, n_classes: int, norm: float = 1.0, bias: bool = False)
     Returns
     -------
     LogisticConstants
-        At norm 1 and without bias, the constants are ``sqrt(2)``, ``1/2``, ``n_classes - 1`` and ``1 - 1/n_classes``.
-        None of these bounds can be improved.
+        At norm 1 and without bias, the constants are ``sqrt(2)``, ``1/2``, ``n_classes
+        - 1`` and ``1 - 1/n_classes``. None of these bounds can be improved.
 
     Raises
     ------
@@ -93,16 +103,30 @@ def logistic_constants(*, n_classes: int, norm: float = 1.0, bias: bool = False)
 
     Source
     ------
-    Van der Maaten and Hannun (2020), Theorems 9 and 10; rank and trace are shown in the private-prediction chapter.
+    Van der Maaten and Hannun (2020), Theorems 9 and 10; rank and trace are shown in the
+    private-prediction chapter.
 
     Examples
     --------
     >>> constants = logistic_constants(n_classes=10)
-    >>> round(constants.lipschitz, 6), constants.smoothness, constants.rank, constants.trace
+    >>> (
+    ...     round(constants.lipschitz, 6),
+    ...     constants.smoothness,
+    ...     constants.rank,
+    ...     constants.trace,
+    ... )
     (1.414214, 0.5, 9, 0.9)
     """
-    n_classes, square = check.at_least("n_classes", n_classes, 2), squared_norm(norm, bias)
-    return LogisticConstants(LIMIT * math.sqrt(square), square / 2, n_classes - 1, (1 - 1 / n_classes) * square)
+    n_classes, square = (
+        check.at_least("n_classes", n_classes, 2),
+        squared_norm(norm, bias),
+    )
+    return LogisticConstants(
+        LIMIT * math.sqrt(square),
+        square / 2,
+        n_classes - 1,
+        (1 - 1 / n_classes) * square,
+    )
 
 
 def minimiser_sensitivity(
@@ -114,9 +138,11 @@ def minimiser_sensitivity(
     objective: str = "mean",
     gradient_tolerance: float = 0.0,
 ) -> float:
-    """L2 sensitivity of the minimiser of ``(1/n) sum_i loss_i(theta) + regulariser * R(theta)``.
+    """L2 sensitivity of the minimiser of ``(1/n) sum_i loss_i(theta) + regulariser *
+    R(theta)``.
 
-    The losses must be convex and R must be 1-strongly convex, for example ``||theta||^2 / 2``.
+    The losses must be convex and R must be 1-strongly convex, for example ``||theta||^2
+    / 2``.
 
     Parameters
     ----------
@@ -127,13 +153,15 @@ def minimiser_sensitivity(
     regulariser : float, > 0
         Factor lambda of R in the *mean* objective.
     adjacency : {"zero-out", "replace-one", "add-remove"}
-        Relation between neighbouring data sets; under zero-out an empty record has no loss.
+        Relation between neighbouring data sets; under zero-out an empty record has no
+        loss.
     objective : {"mean", "sum"}
-        Divisor of the sum of the losses; the choice matters only for add-remove. ``"mean"`` divides by the number of
-        records, which differs between neighbours. ``"sum"`` divides by a fixed public ``n``.
+        Divisor of the sum of the losses; the choice matters only for add-remove.
+        ``"mean"`` divides by the number of records, which differs between neighbours.
+        ``"sum"`` divides by a fixed public ``n``.
     gradient_tolerance : float, >= 0
-        Norm of the objective's gradient at the point that is released; 0 for the exact minimiser. The norm should be
-        far below ``lipschitz / n``.
+        Norm of the objective's gradient at the point that is released; 0 for the exact
+        minimiser. The norm should be far below ``lipschitz / n``.
 
     Returns
     -------
@@ -147,7 +175,8 @@ def minimiser_sensitivity(
 
     Source
     ------
-    Chaudhuri, Monteleoni and Sarwate (2011), Corollary 8; van der Maaten and Hannun (2020), Lemma 1.
+    Chaudhuri, Monteleoni and Sarwate (2011), Corollary 8; van der Maaten and Hannun
+    (2020), Lemma 1.
 
     Examples
     --------
@@ -160,13 +189,16 @@ def minimiser_sensitivity(
     tolerance = check.real("gradient_tolerance", gradient_tolerance)
     adjacency = check.one_of("adjacency", adjacency, ADJACENCIES)
     objective = check.one_of("objective", objective, ("mean", "sum"))
-    alone = adjacency == "zero-out" or (adjacency == "add-remove" and objective == "sum")
+    alone = adjacency == "zero-out" or (
+        adjacency == "add-remove" and objective == "sum"
+    )
     records = 1 if alone else 2
     return (records * lipschitz / n + 2 * tolerance) / regulariser
 
 
 def norm_noise_rate(epsilon: float, *, sensitivity: float, answers: int = 1) -> float:
-    """Rate at which noise with density proportional to ``exp(-rate ||b||_2)`` makes all answers together epsilon-DP.
+    """Rate at which noise with density proportional to ``exp(-rate ||b||_2)`` makes all
+    answers together epsilon-DP.
 
     Parameters
     ----------
@@ -180,8 +212,9 @@ def norm_noise_rate(epsilon: float, *, sensitivity: float, answers: int = 1) -> 
     Returns
     -------
     float
-        ``epsilon / (answers * sensitivity)``, in inverse units of the answer. In d dimensions the norm of the noise is
-        Gamma distributed with shape d and this rate, and each coordinate has variance ``(d + 1) / rate^2``.
+        ``epsilon / (answers * sensitivity)``, in inverse units of the answer. In d
+        dimensions the norm of the noise is Gamma distributed with shape d and this
+        rate, and each coordinate has variance ``(d + 1) / rate^2``.
 
     Raises
     ------
@@ -190,7 +223,8 @@ def norm_noise_rate(epsilon: float, *, sensitivity: float, answers: int = 1) -> 
 
     Source
     ------
-    Chaudhuri, Monteleoni and Sarwate (2011); van der Maaten and Hannun (2020), Theorems 1 and 5.
+    Chaudhuri, Monteleoni and Sarwate (2011); van der Maaten and Hannun (2020), Theorems
+    1 and 5.
 
     Examples
     --------
@@ -203,9 +237,15 @@ def norm_noise_rate(epsilon: float, *, sensitivity: float, answers: int = 1) -> 
 
 
 def prediction_sensitivity_sigma(
-    epsilon: float, delta: float, *, answers: int, sensitivity: float = 1.0, analysis: str = "tight"
+    epsilon: float,
+    delta: float,
+    *,
+    answers: int,
+    sensitivity: float = 1.0,
+    analysis: str = "tight",
 ) -> float:
-    """Sigma of Gaussian noise at which ``answers`` predictions, adaptively chosen, are (epsilon, delta)-DP together.
+    """Sigma of Gaussian noise at which ``answers`` predictions, adaptively chosen, are
+    (epsilon, delta)-DP together.
 
     Parameters
     ----------
@@ -214,12 +254,14 @@ def prediction_sensitivity_sigma(
     answers : int, >= 1
         Number of predictions.
     sensitivity : float, > 0
-        L2 distance between one answer's values on adjacent data sets, in the units of the answer.
+        L2 distance between one answer's values on adjacent data sets, in the units of
+        the answer.
     analysis : {"tight", "published"}
-        ``"tight"``: Gaussian releases compose exactly to one Gaussian release, so the noise is ``sqrt(answers)`` times
-        the noise for one answer. ``"published"``: the smaller of the noise by basic composition and the noise by
-        advanced composition. Advanced composition splits delta into a part delta' and equal parts for the answers;
-        the best delta' is used.
+        ``"tight"``: Gaussian releases compose exactly to one Gaussian release, so the
+        noise is ``sqrt(answers)`` times the noise for one answer. ``"published"``: the
+        smaller of the noise by basic composition and the noise by advanced composition.
+        Advanced composition splits delta into a part delta' and equal parts for the
+        answers; the best delta' is used.
 
     Returns
     -------
@@ -233,33 +275,45 @@ def prediction_sensitivity_sigma(
 
     Source
     ------
-    Dong, Roth and Su (2022), Corollary 3.3; van der Maaten and Hannun (2020), Theorem 6 for the published search.
-    The proof of Theorem 6 is repaired with Kairouz, Oh and Viswanath (2015), Theorem 3.4.
+    Dong, Roth and Su (2022), Corollary 3.3; van der Maaten and Hannun (2020), Theorem 6
+    for the published search. The proof of Theorem 6 is repaired with Kairouz, Oh and
+    Viswanath (2015), Theorem 3.4.
 
     Examples
     --------
     >>> round(prediction_sensitivity_sigma(1.0, 1e-5, answers=100), 4)
     37.3063
-    >>> round(prediction_sensitivity_sigma(1.0, 1e-5, answers=100, analysis="published"), 4)
+    >>> round(
+    ...     prediction_sensitivity_sigma(1.0, 1e-5, answers=100, analysis="published"),
+    ...     4,
+    ... )
     197.602
     """
     answers = check.at_least_one("answers", answers)
     sensitivity = check.positive("sensitivity", sensitivity)
     analysis = check.one_of("analysis", analysis, ("tight", "published"))
-    tight = math.sqrt(answers) * float(gaussian_sigma(epsilon, delta, sensitivity=sensitivity))
+    tight = math.sqrt(answers) * float(
+        gaussian_sigma(epsilon, delta, sensitivity=sensitivity)
+    )
     if analysis == "tight":
         return tight
     basic = float(gaussian_sigma(epsilon / answers, delta / answers))
-    return sensitivity * min(basic, advanced_sigma(float(epsilon), float(delta), answers))
+    return sensitivity * min(
+        basic, advanced_sigma(float(epsilon), float(delta), answers)
+    )
 
 
 def advanced_sigma(epsilon: float, delta: float, answers: int) -> float:
-    """Least sigma / sensitivity that advanced composition allows, with the best fraction of delta as delta'."""
+    """Least sigma / sensitivity that advanced composition allows, with the best
+    fraction of delta as delta'.
+    """
     low, high, least = 1e-9, 1 - 1e-9, math.inf
     for _ in range(ROUNDS):
         fractions = np.linspace(low, high, GRID)
         slack = np.log(1 / (fractions * delta))
-        each = np.sqrt(2 / answers) * epsilon / (np.sqrt(slack + epsilon) + np.sqrt(slack))
+        each = (
+            np.sqrt(2 / answers) * epsilon / (np.sqrt(slack + epsilon) + np.sqrt(slack))
+        )
         sigmas = np.asarray(gaussian_sigma(each, (1 - fractions) * delta / answers))
         best = int(sigmas.argmin())
         least = min(least, float(sigmas[best]))
@@ -268,22 +322,26 @@ def advanced_sigma(epsilon: float, delta: float, answers: int) -> float:
 
 
 def squared_norm(norm: float, bias: bool) -> float:
-    """Largest squared norm of the features, including the constant feature of a bias."""
+    """Largest squared norm of the features, including the constant feature of a
+    bias.
+    """
     return check.positive("norm", norm) ** 2 + float(bool(bias))
 
 
 @dataclass(frozen=True)
 class Shifts:
-    """Largest privacy loss of several shifts of Gaussian noise, each at most ``mu`` standard deviations long.
+    """Largest privacy loss of several shifts of Gaussian noise, each at most ``mu``
+    standard deviations long.
 
     Attributes
     ----------
     mu : float
-        Length of the longest shift: ``sqrt(2) R / sigma`` for one record, and twice this length for a replacement.
+        Length of the longest shift: ``sqrt(2) R / sigma`` for one record, and twice
+        this length for a replacement.
     n_classes : int
     exchanged : bool
-        Whether a record is replaced. If not, the shifts are the C - 1 vertices of one record. Otherwise, they are the
-        differences between the vertices of two records.
+        Whether a record is replaced. If not, the shifts are the C - 1 vertices of one
+        record. Otherwise, they are the differences between the vertices of two records.
     """
 
     mu: float
@@ -291,32 +349,51 @@ class Shifts:
     exchanged: bool
 
     def tail(self, z: Floats) -> Floats:
-        """Bound on the probability that a loss exceeds ``mu^2 / 2 + mu z``; for one record it is exact."""
+        """Bound on the probability that a loss exceeds ``mu^2 / 2 + mu z``; for one
+        record it is exact.
+        """
         others = self.n_classes - 1
         if not self.exchanged:
             return _tail_of_largest(z, others)
-        # by length over mu: pairs of the same class, of unlike ones, and the vertices of either record alone
-        counts, lengths = (others, others * (others - 1), 2 * others), np.array([1.0, math.sqrt(0.75), 0.5])
+        # by length over mu: pairs of the same class, of unlike ones, and the vertices
+        # of either record alone
+        counts, lengths = (
+            (others, others * (others - 1), 2 * others),
+            np.array([1.0, math.sqrt(0.75), 0.5]),
+        )
         low = (self.mu / 2 + z[..., None]) / lengths - self.mu * lengths / 2
-        return np.asarray(np.minimum(1.0, special.ndtr(-low) @ np.array(counts, dtype=np.float64)))
+        return np.asarray(
+            np.minimum(1.0, special.ndtr(-low) @ np.array(counts, dtype=np.float64))
+        )
 
     def delta(self, epsilon: Floats) -> Floats:
-        """Bound on ``E[(1 - exp(epsilon - loss))_+]`` for epsilon >= 0, as the integral of ``exp(-s) tail(s)``."""
+        """Bound on ``E[(1 - exp(epsilon - loss))_+]`` for epsilon >= 0, as the
+        integral of ``exp(-s) tail(s)``.
+        """
         mu = self.mu
         with np.errstate(over="ignore"):
             z = np.minimum(epsilon / mu - mu / 2, 1e100)
-        width = np.minimum(np.minimum(40 / mu, FAR + np.maximum(-z, 0.0)), 40 / np.maximum(z, 1.0))[..., None]
+        width = np.minimum(
+            np.minimum(40 / mu, FAR + np.maximum(-z, 0.0)), 40 / np.maximum(z, 1.0)
+        )[..., None]
         s = width * (1 + NODES) / 2
-        integral = (WEIGHTS * np.exp(-mu * s) * self.tail(z[..., None] + s)).sum(-1) * mu * width[..., 0] / 2
+        integral = (
+            (WEIGHTS * np.exp(-mu * s) * self.tail(z[..., None] + s)).sum(-1)
+            * mu
+            * width[..., 0]
+            / 2
+        )
         return np.asarray(np.minimum(1.0, integral * (1 + MARGIN)))
 
 
 @dataclass(frozen=True, eq=False)
 class PerturbedLoss(CurveRelease):
-    """Loss perturbation by Gaussian noise: the privacy loss is at most ``volume`` plus the largest loss of ``shifts``.
+    """Loss perturbation by Gaussian noise: the privacy loss is at most ``volume`` plus
+    the largest loss of ``shifts``.
 
-    If a record is replaced, the volume counts in both directions. Otherwise it counts only in the direction "remove".
-    At epsilons below the volume, the curve of this direction is constant: it is the delta of the direction "add" at 0.
+    If a record is replaced, the volume counts in both directions. Otherwise it counts
+    only in the direction "remove". At epsilons below the volume, the curve of this
+    direction is constant: it is the delta of the direction "add" at 0.
     """
 
     shifts: Shifts
@@ -328,7 +405,9 @@ class PerturbedLoss(CurveRelease):
         above = self.shifts.delta(np.maximum(left, 0.0))
         if not self.shifts.exchanged:
             return above
-        return np.where(left < 0, 1 - np.exp(np.minimum(left, 0.0)) * (1 - above), above)
+        return np.where(
+            left < 0, 1 - np.exp(np.minimum(left, 0.0)) * (1 - above), above
+        )
 
     def _spent(self, direction: str) -> float:
         return self.volume if direction == "remove" or self.shifts.exchanged else 0.0
@@ -345,23 +424,29 @@ def loss_perturbation(
 ) -> PrivacyProfile:
     """Guarantee of the exact minimiser of a perturbed multi-class logistic loss.
 
-    The release is the W that minimises ``sum_i CE(W x_i, y_i) + <b, W> + regulariser ||W||^2 / 2`` with random b.
+    The release is the W that minimises ``sum_i CE(W x_i, y_i) + <b, W> + regulariser
+    ||W||^2 / 2`` with random b.
 
     Parameters
     ----------
     n_classes : int, >= 2
     regulariser : float, > 0
-        Total regulariser, n times the regulariser of the mean objective. Under add-remove, this n is public.
+        Total regulariser, n times the regulariser of the mean objective. Under
+        add-remove, this n is public.
     sigma : float, > 0
-        Standard deviation of each coordinate of b, if b is Gaussian. Give either sigma or rate.
+        Standard deviation of each coordinate of b, if b is Gaussian. Give either sigma
+        or rate.
     rate : float, > 0
-        Rate of the random b whose density is proportional to ``exp(-rate sum_c ||b_c||)``, where b_c is the row of
-        class c. This b may be restricted to matrices whose sum over the classes is 0.
+        Rate of the random b whose density is proportional to ``exp(-rate sum_c
+        ||b_c||)``, where b_c is the row of class c. This b may be restricted to
+        matrices whose sum over the classes is 0.
     norm : float, > 0
-        Bound on the Euclidean norm of a record's features x_i, *including* the constant feature of a bias. With a bias
-        and the other features in the unit ball, the bound is ``sqrt(2)``.
+        Bound on the Euclidean norm of a record's features x_i, *including* the constant
+        feature of a bias. With a bias and the other features in the unit ball, the
+        bound is ``sqrt(2)``.
     adjacency : {"zero-out", "add-remove", "replace-one"}
-        Relation between neighbouring data sets; under zero-out an empty record has no loss.
+        Relation between neighbouring data sets; under zero-out an empty record has no
+        loss.
 
     Returns
     -------
@@ -370,55 +455,77 @@ def loss_perturbation(
     Raises
     ------
     ValueError
-        If a parameter is outside its range, or not exactly one of sigma and rate is given.
+        If a parameter is outside its range, or not exactly one of sigma and rate is
+        given.
 
     Source
     ------
-    Chaudhuri, Monteleoni and Sarwate (2011), Algorithm 2, for the volume and the pure guarantee of two classes; the
-    private-prediction chapter for any number of classes and for Gaussian noise.
+    Chaudhuri, Monteleoni and Sarwate (2011), Algorithm 2, for the volume and the pure
+    guarantee of two classes; the private-prediction chapter for any number of classes
+    and for Gaussian noise.
 
     Examples
     --------
     >>> profile = loss_perturbation(n_classes=10, regulariser=600.0, sigma=6.0)
     >>> round(profile.epsilon(1e-5), 4), profile.exactness
     (0.9895, 'upper bound')
-    >>> round(loss_perturbation(n_classes=10, regulariser=600.0, rate=0.5).epsilon(0.0), 4)
+    >>> round(
+    ...     loss_perturbation(n_classes=10, regulariser=600.0, rate=0.5).epsilon(0.0), 4
+    ... )
     1.0015
     """
     n_classes = check.at_least("n_classes", n_classes, 2)
-    regulariser, norm = check.positive("regulariser", regulariser), check.positive("norm", norm)
+    regulariser, norm = (
+        check.positive("regulariser", regulariser),
+        check.positive("norm", norm),
+    )
     exchanged = check.one_of("adjacency", adjacency, ADJACENCIES) == "replace-one"
-    about = describe("loss_perturbation", adjacency, n_classes=n_classes, regulariser=regulariser, norm=norm)
+    about = describe(
+        "loss_perturbation",
+        adjacency,
+        n_classes=n_classes,
+        regulariser=regulariser,
+        norm=norm,
+    )
     about["source"] = SOURCE
     volume, records = volume_loss(regulariser, n_classes, norm), 1 + exchanged
     if rate is not None and sigma is None:
         about["parameters"]["rate"] = rate = check.positive("rate", rate)
-        return PrivacyProfile(LevelsRelease(((volume + 2 * records * norm * rate, 0.0, 1),)), **about)
+        return PrivacyProfile(
+            LevelsRelease(((volume + 2 * records * norm * rate, 0.0, 1),)), **about
+        )
     if sigma is not None and rate is None:
         about["parameters"]["sigma"] = sigma = check.positive("sigma", sigma)
         shifts = Shifts(records * LIMIT * norm / sigma, n_classes, exchanged)
         return PrivacyProfile(PerturbedLoss(shifts, volume), **about)
-    raise ValueError(f"exactly one of sigma and rate must be given, got sigma={sigma!r}, rate={rate!r}")
+    raise ValueError(
+        f"exactly one of sigma and rate must be given, got sigma={sigma!r},"
+        f" rate={rate!r}"
+    )
 
 
 @dataclass(frozen=True)
 class ObjectiveNoise:
-    """Term to add to the *sum* of the losses: ``<b, theta> + (regulariser / 2) ||theta||^2`` with random b.
+    """Term to add to the *sum* of the losses: ``<b, theta> + (regulariser / 2)
+    ||theta||^2`` with random b.
 
     Attributes
     ----------
     regulariser : float
-        Regulariser to add to the problem's own regulariser; divide it by n for the mean objective.
+        Regulariser to add to the problem's own regulariser; divide it by n for the mean
+        objective.
     rate : float or None
-        Rate for pure DP: b has density proportional to ``exp(-rate ||b||_F)``, or the density that ``per_class``
-        describes.
+        Rate for pure DP: b has density proportional to ``exp(-rate ||b||_F)``, or the
+        density that ``per_class`` describes.
     sigma : float or None
-        Standard deviation of each coordinate of the Gaussian vector b that gives (epsilon, delta)-DP.
+        Standard deviation of each coordinate of the Gaussian vector b that gives
+        (epsilon, delta)-DP.
     status : {"proved", "conjecture"}
-        ``"proved"`` if a proof is known that this term gives the guarantee; ``"conjecture"`` otherwise.
+        ``"proved"`` if a proof is known that this term gives the guarantee;
+        ``"conjecture"`` otherwise.
     per_class : bool
-        Whether the density is proportional to ``exp(-rate sum_c ||b_c||)``, where b_c is the row of class c. For two
-        classes the rows are ``b_1`` and ``-b_1``.
+        Whether the density is proportional to ``exp(-rate sum_c ||b_c||)``, where b_c
+        is the row of class c. For two classes the rows are ``b_1`` and ``-b_1``.
     """
 
     regulariser: float
@@ -439,31 +546,36 @@ def objective_perturbation(
     adjacency: str = "add-remove",
     analysis: str = "tight",
 ) -> ObjectiveNoise:
-    """Noise and regulariser that make the exact minimiser of a perturbed multi-class logistic loss private.
+    """Noise and regulariser that make the exact minimiser of a perturbed multi-class
+    logistic loss private.
 
-    The guarantee does not cover an approximate minimiser. The tight analysis follows :func:`loss_perturbation`.
+    The guarantee does not cover an approximate minimiser. The tight analysis follows
+    :func:`loss_perturbation`.
 
     Parameters
     ----------
     epsilon : float, > 0
     delta : float, in [0, 1)
-        Delta of the guarantee. If delta is 0, the noise gives pure DP; otherwise it is Gaussian.
+        Delta of the guarantee. If delta is 0, the noise gives pure DP; otherwise it is
+        Gaussian.
     n_classes : int, >= 2
     regulariser : float, >= 0
-        Regulariser of the problem itself, for the sum of the losses: n times the regulariser of the mean objective.
-        Only the tight analysis uses it.
+        Regulariser of the problem itself, for the sum of the losses: n times the
+        regulariser of the mean objective. Only the tight analysis uses it.
     norm : float, > 0
         Bound on the Euclidean norm of the features.
     bias : bool
         Whether a constant feature 1 is appended to the features.
     adjacency : {"add-remove", "zero-out", "replace-one"}
     analysis : {"tight", "split", "published"}
-        ``"tight"``: a part of epsilon pays for the change of volume, which is the change of the Jacobian's determinant
-        and depends on the whole regulariser. The noise is the smallest that the rest of epsilon allows. A regulariser
-        is added if the change of volume would use more than half of epsilon. ``"split"``: half of epsilon is for the
-        noise and half for the change of volume, as in the paper, with sharper constants.
-        ``"published"``: the constants of the paper's Theorems 3 and 4 (not for replace-one). The proof of Theorem 4
-        has a gap beyond two classes. The status shows whether the noise of Theorem 4 is enough according to
+        ``"tight"``: a part of epsilon pays for the change of volume, which is the
+        change of the Jacobian's determinant and depends on the whole regulariser. The
+        noise is the smallest that the rest of epsilon allows. A regulariser is added if
+        the change of volume would use more than half of epsilon. ``"split"``: half of
+        epsilon is for the noise and half for the change of volume, as in the paper,
+        with sharper constants. ``"published"``: the constants of the paper's Theorems 3
+        and 4 (not for replace-one). The proof of Theorem 4 has a gap beyond two
+        classes. The status shows whether the noise of Theorem 4 is enough according to
         :func:`loss_perturbation`; it is enough for any usual number of classes.
 
     Returns
@@ -473,45 +585,74 @@ def objective_perturbation(
     Raises
     ------
     ValueError
-        If a parameter is outside its range, or ``analysis="published"`` is combined with replace-one.
+        If a parameter is outside its range, or ``analysis="published"`` is combined
+        with replace-one.
 
     Source
     ------
-    Van der Maaten and Hannun (2020), Theorems 3 and 4; the constants are sharpened in the private-prediction chapter.
+    Van der Maaten and Hannun (2020), Theorems 3 and 4; the constants are sharpened in
+    the private-prediction chapter.
 
     Examples
     --------
-    >>> [round(objective_perturbation(1.0, n_classes=10, regulariser=sum_).regulariser, 6) for sum_ in (0.0, 600.0)]
+    >>> [
+    ...     round(
+    ...         objective_perturbation(1.0, n_classes=10, regulariser=sum_).regulariser,
+    ...         6,
+    ...     )
+    ...     for sum_ in (0.0, 600.0)
+    ... ]
     [1.750463, 0.0]
     >>> objective_perturbation(1.0, n_classes=10, analysis="published").regulariser
     10.0
     >>> ways = {"regulariser": 600.0}, {"analysis": "split"}, {"analysis": "published"}
-    >>> [round(objective_perturbation(1.0, 1e-5, n_classes=10, **way).sigma, 4) for way in ways]
+    >>> [
+    ...     round(objective_perturbation(1.0, 1e-5, n_classes=10, **way).sigma, 4)
+    ...     for way in ways
+    ... ]
     [5.9416, 13.5322, 14.2582]
     """
     epsilon = check.positive("epsilon", epsilon)
     delta = check.real("delta", delta, high=1.0, below="then no noise is needed")
-    n_classes, norm = check.at_least("n_classes", n_classes, 2), math.sqrt(squared_norm(norm, bias))
+    n_classes, norm = (
+        check.at_least("n_classes", n_classes, 2),
+        math.sqrt(squared_norm(norm, bias)),
+    )
     regulariser = check.real("regulariser", regulariser)
     exchanged = check.one_of("adjacency", adjacency, ADJACENCIES) == "replace-one"
     analysis = check.one_of("analysis", analysis, ("tight", "split", "published"))
     if analysis == "published" and exchanged:
-        raise ValueError(f"analysis='published' is not valid for adjacency='replace-one', got adjacency={adjacency!r}")
+        raise ValueError(
+            "analysis='published' is not valid for adjacency='replace-one', got"
+            f" adjacency={adjacency!r}"
+        )
     # where log det <= (C - 1) log(1 + norm^2 / (C regulariser)) is epsilon / 2
-    least = norm**2 / (n_classes * math.expm1(min(700.0, epsilon / (2 * (n_classes - 1)))))
+    least = norm**2 / (
+        n_classes * math.expm1(min(700.0, epsilon / (2 * (n_classes - 1))))
+    )
     if analysis != "tight":
         published = n_classes * norm**2 / epsilon if analysis == "published" else None
-        return _half_each(epsilon, delta / (1 + exchanged), n_classes, (1 + exchanged) * LIMIT * norm, least, published)
+        return _half_each(
+            epsilon,
+            delta / (1 + exchanged),
+            n_classes,
+            (1 + exchanged) * LIMIT * norm,
+            least,
+            published,
+        )
     added = max(0.0, least - regulariser)
     left = epsilon * (1 - 1e-15) - volume_loss(regulariser + added, n_classes, norm)
     if delta == 0:
-        return ObjectiveNoise(added, rate=left / (2 * (1 + exchanged) * norm), per_class=True)
+        return ObjectiveNoise(
+            added, rate=left / (2 * (1 + exchanged) * norm), per_class=True
+        )
     mu = _largest_shift(left, delta, n_classes, exchanged=exchanged)
     return ObjectiveNoise(added, sigma=(1 + exchanged) * LIMIT * norm / mu)
 
 
 def gradient_quantile(delta: float, *, n_classes: int, bound: str = "union") -> float:
-    """Factor t for which ``<b, gradient> <= t sigma K`` with probability >= 1 - delta, for Gaussian b.
+    """Factor t for which ``<b, gradient> <= t sigma K`` with probability >= 1 - delta,
+    for Gaussian b.
 
     The gradient may depend on b, except in the published bound.
 
@@ -520,9 +661,10 @@ def gradient_quantile(delta: float, *, n_classes: int, bound: str = "union") -> 
     delta : float, in (0, 1)
     n_classes : int, >= 2
     bound : {"union", "chi", "published"}
-        ``"union"``: a union bound over the differences of one-hot vectors (cross-entropy with one label). ``"chi"``: a
-        bound for any loss whose gradient in the logits sums to 0. ``"published"``: a bound for a gradient that does
-        not depend on b.
+        ``"union"``: a union bound over the differences of one-hot vectors
+        (cross-entropy with one label). ``"chi"``: a bound for any loss whose gradient
+        in the logits sums to 0. ``"published"``: a bound for a gradient that does not
+        depend on b.
 
     Returns
     -------
@@ -535,15 +677,21 @@ def gradient_quantile(delta: float, *, n_classes: int, bound: str = "union") -> 
 
     Source
     ------
-    Van der Maaten and Hannun (2020), Theorem 4; the other two bounds are proved in the private-prediction chapter.
+    Van der Maaten and Hannun (2020), Theorem 4; the other two bounds are proved in the
+    private-prediction chapter.
 
     Examples
     --------
-    >>> [round(gradient_quantile(1e-5, n_classes=10, bound=bound), 4) for bound in ("union", "chi", "published")]
+    >>> [
+    ...     round(gradient_quantile(1e-5, n_classes=10, bound=bound), 4)
+    ...     for bound in ("union", "chi", "published")
+    ... ]
     [4.7321, 6.2722, 4.9409]
     """
     why = "Gaussian noise is not bounded"
-    delta = float(check.array("delta", delta, high=1.0, open_low=True, open_high=True, why=why))
+    delta = float(
+        check.array("delta", delta, high=1.0, open_low=True, open_high=True, why=why)
+    )
     n_classes = check.at_least("n_classes", n_classes, 2)
     bound = check.one_of("bound", bound, ("union", "chi", "published"))
     if bound == "union":
@@ -554,14 +702,23 @@ def gradient_quantile(delta: float, *, n_classes: int, bound: str = "union") -> 
 
 
 def volume_loss(regulariser: float, n_classes: int, norm: float) -> float:
-    """Largest logarithm of the factor by which one record changes the determinant of the Jacobian."""
+    """Largest logarithm of the factor by which one record changes the determinant of
+    the Jacobian.
+    """
     return (n_classes - 1) * math.log1p(norm**2 / (n_classes * regulariser))
 
 
 def _half_each(
-    epsilon: float, delta: float, n_classes: int, shift: float, least: float, published: float | None
+    epsilon: float,
+    delta: float,
+    n_classes: int,
+    shift: float,
+    least: float,
+    published: float | None,
 ) -> ObjectiveNoise:
-    """Half of epsilon for the volume, half for noise that hides gradients up to ``shift``; delta for each record."""
+    """Half of epsilon for the volume, half for noise that hides gradients up to
+    ``shift``; delta for each record.
+    """
     regulariser = least if published is None else published
     if delta == 0:
         return ObjectiveNoise(regulariser, rate=epsilon / (2 * shift))
@@ -571,32 +728,49 @@ def _half_each(
         return ObjectiveNoise(regulariser, sigma=sufficient)
     sigma = shift / epsilon * math.sqrt(8 * math.log(2 / delta) + 4 * epsilon)
     left = epsilon - volume_loss(regulariser, n_classes, shift / LIMIT)
-    proved = Shifts(shift / sigma, n_classes, exchanged=False).delta(np.array(left)) <= delta
-    return ObjectiveNoise(regulariser, sigma=sigma, status="proved" if proved else "conjecture")
+    proved = (
+        Shifts(shift / sigma, n_classes, exchanged=False).delta(np.array(left)) <= delta
+    )
+    return ObjectiveNoise(
+        regulariser, sigma=sigma, status="proved" if proved else "conjecture"
+    )
 
 
-def _largest_shift(epsilon: float, delta: float, n_classes: int, *, exchanged: bool) -> float:
-    """Largest ``mu`` of :class:`Shifts` for the pair, between those by a union bound and for a single shift."""
+def _largest_shift(
+    epsilon: float, delta: float, n_classes: int, *, exchanged: bool
+) -> float:
+    """Largest ``mu`` of :class:`Shifts` for the pair, between those by a union bound
+    and for a single shift.
+    """
     count = (n_classes + 1 if exchanged else 1) * (n_classes - 1)
-    deltas = np.minimum(LARGEST_DELTA, delta * (1 - 10 * MARGIN) / np.array([count, 1.0]))
+    deltas = np.minimum(
+        LARGEST_DELTA, delta * (1 - 10 * MARGIN) / np.array([count, 1.0])
+    )
     low, high = np.log(largest_mu(np.full(2, epsilon), deltas)).tolist()
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        fits = Shifts(math.exp(middle), n_classes, exchanged).delta(np.array(epsilon)) <= delta
+        fits = (
+            Shifts(math.exp(middle), n_classes, exchanged).delta(np.array(epsilon))
+            <= delta
+        )
         low, high = (middle, high) if fits else (low, middle)
     return math.exp(low)
 
 
 @cache
 def _largest_table(others: int) -> Any:
-    """Logarithm of the chance that ``max(u_1, ..., u_others) - u_0 > sqrt(2) z``, u standard normal, as a spline of z.
+    """Logarithm of the chance that ``max(u_1, ..., u_others) - u_0 > sqrt(2) z``, u
+    standard normal, as a spline of z.
 
-    The sums over u_0 are exact to rounding: the integrand is analytic and falls as a normal density does.
+    The sums over u_0 are exact to rounding: the integrand is analytic and falls as a
+    normal density does.
     """
     z = np.arange(LOWEST, HIGHEST + STEP / 2, STEP)
     u = np.arange(-HIGHEST, 12.0, 0.1)
     missed = -np.expm1(others * special.log_ndtr(math.sqrt(2) * z[:, None] + u))
-    return interpolate.make_interp_spline(z, np.log((missed * stats.norm.pdf(u)).sum(1) * 0.1), k=7)
+    return interpolate.make_interp_spline(
+        z, np.log((missed * stats.norm.pdf(u)).sum(1) * 0.1), k=7
+    )
 
 
 def _tail_of_largest(z: Floats, others: int) -> Floats:
@@ -605,4 +779,10 @@ def _tail_of_largest(z: Floats, others: int) -> Floats:
     if others == 1:
         return np.asarray(np.exp(union))
     table = _largest_table(others)(np.clip(z, LOWEST, HIGHEST))
-    return np.asarray(np.exp(np.minimum(np.where(z > HIGHEST, union, np.where(z < LOWEST, 0.0, table)), 0.0)))
+    return np.asarray(
+        np.exp(
+            np.minimum(
+                np.where(z > HIGHEST, union, np.where(z < LOWEST, 0.0, table)), 0.0
+            )
+        )
+    )

@@ -1,7 +1,8 @@
-"""The privacy profile: the guarantee of a mechanism at every epsilon at once, with a description of the mechanism.
+"""The privacy profile: the guarantee of a mechanism at every epsilon at once, with a
+description of the mechanism.
 
-The :class:`~dpnotes.accounting._kinds.Release` of a profile holds its mathematics. This module holds the descriptions,
-the checks of arguments, and the operations on profiles.
+The :class:`~dpnotes.accounting._kinds.Release` of a profile holds its mathematics. This
+module holds the descriptions, the checks of arguments, and the operations on profiles.
 """
 
 from __future__ import annotations
@@ -21,17 +22,43 @@ from scipy import stats
 from dpnotes import _validation as check
 from dpnotes._validation import Floats
 from dpnotes.accounting._curves import LARGEST_DELTA, largest_mu, like_input
-from dpnotes.accounting._kinds import DIRECTIONS, GaussianRelease, Release, losses_of, together
+from dpnotes.accounting._kinds import (
+    DIRECTIONS,
+    GaussianRelease,
+    Release,
+    losses_of,
+    together,
+)
 from dpnotes.accounting._losses import to_library
 
 ADJACENCIES = ("add-remove", "zero-out", "replace-one")
 STATUSES = ("proved", "assumption", "per-instance", "conjecture", "refuted")
 EXACTNESS = ("exact", "upper bound", "claimed")
 IMPLEMENTATIONS = ("exact", "ideal reals", "reproducible")
-DESCRIPTION = ("mechanism", "parameters", "adjacency", "status", "assumption", "source", "remark", "implementation")
-QUALIFIED = {"status": STATUSES, "exactness": EXACTNESS, "implementation": IMPLEMENTATIONS}
+DESCRIPTION = (
+    "mechanism",
+    "parameters",
+    "adjacency",
+    "status",
+    "assumption",
+    "source",
+    "remark",
+    "implementation",
+)
+QUALIFIED = {
+    "status": STATUSES,
+    "exactness": EXACTNESS,
+    "implementation": IMPLEMENTATIONS,
+}
 SHOWN = (0.0, 1.0, 5.0)  # epsilons of which a text has the deltas
-REPLACEABLE = ("status", "assumption", "source", "remark", "exactness", "implementation")
+REPLACEABLE = (
+    "status",
+    "assumption",
+    "source",
+    "remark",
+    "exactness",
+    "implementation",
+)
 IMPLIED = {  # from one adjacency to another: records changed, and what must hold
     ("add-remove", "replace-one"): (2, ""),
     ("zero-out", "replace-one"): (2, ""),
@@ -39,14 +66,19 @@ IMPLIED = {  # from one adjacency to another: records changed, and what must hol
     ("add-remove", "zero-out"): (1, "the number of records is not used, or is public"),
 }
 
-FAILURE = 1e-10  # delta that a Gaussian fit leaves aside: what grids and searches do not resolve
+# delta that a Gaussian fit leaves aside: what grids and searches do not resolve
+FAILURE = 1e-10
 FIRST, LAST = 1e-6, 2.0**40  # epsilons between which the fit is searched
-POINTS, ROUNDS = 401, 6  # of one search, each between the neighbours of the best of the last
-ALPHAS, BISECTIONS = 1000, 50  # false-positive rates at which the two trade-off curves are compared
+# of one search, each between the neighbours of the best of the last
+POINTS, ROUNDS = 401, 6
+# false-positive rates at which the two trade-off curves are compared
+ALPHAS, BISECTIONS = 1000, 50
 
 
 def step_of(parameter: str) -> str:
-    """Part of a parameter's name before the first underscore: "times" or "group" for a step after the constructor."""
+    """Part of a parameter's name before the first underscore: "times" or "group" for
+    a step after the constructor.
+    """
     return parameter.partition("_")[0]
 
 
@@ -56,49 +88,59 @@ def describe(mechanism: str, adjacency: str, **parameters: Any) -> dict[str, Any
 
 
 class PrivacyProfile:
-    """The guarantee of one mechanism: delta as a function of epsilon, and all that follows from it.
+    """The guarantee of one mechanism: delta as a function of epsilon, and all that
+    follows from it.
 
-    ``delta(epsilon)`` is the hockey-stick divergence ``max H_e(P || Q) = max E_Q[(dP/dQ - e^epsilon)_+]`` over adjacent
-    data sets and both directions, or an upper bound of it (see ``exactness``). The mechanism is (epsilon, delta)-DP for
-    the pairs on or above this curve and, if the curve is exact, for no other pairs. Methods take scalars or arrays and
-    return floats or arrays of the same shape. All values hold for the mechanism over the real numbers, with secret
-    randomness; ``implementation`` says how closely a computed release follows this mechanism.
+    ``delta(epsilon)`` is the hockey-stick divergence ``max H_e(P || Q) = max E_Q[(dP/dQ
+    - e^epsilon)_+]`` over adjacent data sets and both directions, or an upper bound of
+    it (see ``exactness``). The mechanism is (epsilon, delta)-DP for the pairs on or
+    above this curve and, if the curve is exact, for no other pairs. Methods take
+    scalars or arrays and return floats or arrays of the same shape. All values hold for
+    the mechanism over the real numbers, with secret randomness; ``implementation`` says
+    how closely a computed release follows this mechanism.
 
-    Use the constructors of :mod:`dpnotes.accounting` (``bagging``, ``gaussian``, ...) to make profiles. Profiles are
-    frozen: :meth:`with_` returns a copy with a different description.
+    Use the constructors of :mod:`dpnotes.accounting` (``bagging``, ``gaussian``, ...)
+    to make profiles. Profiles are frozen: :meth:`with_` returns a copy with a different
+    description.
 
     Attributes
     ----------
     mechanism : str
         Name of the constructor.
     parameters : mapping
-        Arguments of the constructor, with the constructor's ``adjacency`` if the adjacency of this profile is a
-        different one. Later steps follow in their order: ``times`` for a composition, ``group`` for a group of records.
-        Consecutive steps of one kind share an entry.
+        Arguments of the constructor, with the constructor's ``adjacency`` if the
+        adjacency of this profile is a different one. Later steps follow in their order:
+        ``times`` for a composition, ``group`` for a group of records. Consecutive steps
+        of one kind share an entry.
     adjacency : {"add-remove", "zero-out", "replace-one"}
-        How neighbouring data sets differ. ``"add-remove"``: one record is added or removed. ``"zero-out"``: one record
-        is made empty, so that it contributes nothing, and the number of records is public (``REPLACE_SPECIAL`` of
+        How neighbouring data sets differ. ``"add-remove"``: one record is added or
+        removed. ``"zero-out"``: one record is made empty, so that it contributes
+        nothing, and the number of records is public (``REPLACE_SPECIAL`` of
         dp_accounting). ``"replace-one"``: one record is replaced by another.
     status : {"proved", "assumption", "per-instance", "conjecture", "refuted"}
         Certainty of the guarantee.
     assumption : str
-        The assumption of the guarantee, in words; empty if the guarantee needs only the mechanism's definition.
+        The assumption of the guarantee, in words; empty if the guarantee needs only the
+        mechanism's definition.
     source : str
         Where the guarantee is proved.
     remark : str
-        Further information, for example why a published analysis is not tight; may be empty.
+        Further information, for example why a published analysis is not tight; may be
+        empty.
     exactness : {"exact", "upper bound", "claimed"}
-        ``"exact"``: some pair of adjacent data sets attains the curve, so ``advantage`` *is* the total variation
-        distance. ``"upper bound"``: the curve is an upper bound. ``"claimed"``: the curve was published, but it
-        does not hold.
+        ``"exact"``: some pair of adjacent data sets attains the curve, so ``advantage``
+        *is* the total variation distance. ``"upper bound"``: the curve is an upper
+        bound. ``"claimed"``: the curve was published, but it does not hold.
     implementation : {"exact", "ideal reals", "reproducible"}
-        ``"exact"``: a computed release has the distribution of the mechanism over the reals, rounded. ``"ideal
-        reals"``: a computed release differs from this distribution by floating-point errors. ``"reproducible"``: the
-        noise can be repeated from a seed, and does not protect against anyone who knows the seed.
+        ``"exact"``: a computed release has the distribution of the mechanism over the
+        reals, rounded. ``"ideal reals"``: a computed release differs from this
+        distribution by floating-point errors. ``"reproducible"``: the noise can be
+        repeated from a seed, and does not protect against anyone who knows the seed.
 
     Source
     ------
-    Balle, Barthe and Gaboardi (2018) for the profile; Dong, Roth and Su (2022) for the trade-off function.
+    Balle, Barthe and Gaboardi (2018) for the profile; Dong, Roth and Su (2022) for the
+    trade-off function.
 
     Examples
     --------
@@ -136,9 +178,13 @@ class PrivacyProfile:
         implementation: str = "ideal reals",
     ) -> None:
         self._release, self._parameters = release, dict(parameters)
-        self._exactness = "upper bound" if exactness == "exact" and release.bounds_only else exactness
+        self._exactness = (
+            "upper bound" if exactness == "exact" and release.bounds_only else exactness
+        )
         if release.remark:
-            remark = joined([remark.removesuffix(release.remark).rstrip("; "), release.remark])
+            remark = joined(
+                [remark.removesuffix(release.remark).rstrip("; "), release.remark]
+            )
         vars(self).update(
             mechanism=mechanism,
             adjacency=check.one_of("adjacency", adjacency, ADJACENCIES),
@@ -146,13 +192,16 @@ class PrivacyProfile:
             assumption=assumption,
             source=source,
             remark=remark,
-            implementation=check.one_of("implementation", implementation, IMPLEMENTATIONS),
+            implementation=check.one_of(
+                "implementation", implementation, IMPLEMENTATIONS
+            ),
         )
 
     def __setattr__(self, name: str, value: object) -> None:
         if not name.startswith("_"):
             raise AttributeError(
-                f"a profile is frozen, got a new {name}; with_() returns a copy with a new description"
+                f"a profile is frozen, got a new {name}; with_() returns a copy with a"
+                " new description"
             )
         super().__setattr__(name, value)
 
@@ -177,14 +226,20 @@ class PrivacyProfile:
         Examples
         --------
         >>> from dpnotes.accounting import pure
-        >>> pure(1.0).with_(status="assumption", assumption="rows are clipped").assumption
+        >>> pure(1.0).with_(
+        ...     status="assumption", assumption="rows are clipped"
+        ... ).assumption
         'rows are clipped'
         """
         result = copy.copy(self)
         for name, value in words.items():
             if name not in REPLACEABLE:
                 raise TypeError(f"with_ takes {', '.join(REPLACEABLE)}, got {name}")
-            checked = check.one_of(name, value, QUALIFIED[name]) if name in QUALIFIED else value
+            checked = (
+                check.one_of(name, value, QUALIFIED[name])
+                if name in QUALIFIED
+                else value
+            )
             vars(result)["_exactness" if name == "exactness" else name] = checked
         return result
 
@@ -195,7 +250,9 @@ class PrivacyProfile:
 
     @property
     def exactness(self) -> str:
-        """Whether the curve is attained, is an upper bound, or was published but does not hold."""
+        """Whether the curve is attained, is an upper bound, or was published but
+        does not hold.
+        """
         if self.status == "refuted":
             return "claimed"
         return self._exactness or ("exact" if self._release.attained else "upper bound")
@@ -204,15 +261,18 @@ class PrivacyProfile:
     def delta(self, epsilon: float, *, direction: str | None = None) -> float: ...
     @overload
     def delta(self, epsilon: ArrayLike, *, direction: str | None = None) -> Floats: ...
-    def delta(self, epsilon: ArrayLike, *, direction: str | None = None) -> float | Floats:
+    def delta(
+        self, epsilon: ArrayLike, *, direction: str | None = None
+    ) -> float | Floats:
         """Smallest delta at which the mechanism is (epsilon, delta)-DP.
 
         Parameters
         ----------
         epsilon : float or array_like, >= 0
         direction : {None, "remove", "add"}
-            None: the maximum of both directions, which is the guarantee. ``"remove"``: the output *with* the record
-            against the output without it, H_e(P || Q). ``"add"``: the reverse, H_e(Q || P).
+            None: the maximum of both directions, which is the guarantee. ``"remove"``:
+            the output *with* the record against the output without it, H_e(P || Q).
+            ``"add"``: the reverse, H_e(Q || P).
 
         Returns
         -------
@@ -226,16 +286,22 @@ class PrivacyProfile:
         checked = check.array("epsilon", epsilon)
         if direction is None:
             return like_input(self._release.worst(checked))
-        return like_input(self._release.delta(checked, check.one_of("direction", direction, DIRECTIONS)))
+        return like_input(
+            self._release.delta(
+                checked, check.one_of("direction", direction, DIRECTIONS)
+            )
+        )
 
     @overload
     def epsilon(self, delta: float) -> float: ...
     @overload
     def epsilon(self, delta: ArrayLike) -> Floats: ...
     def epsilon(self, delta: ArrayLike) -> float | Floats:
-        """Smallest epsilon >= 0 at which the mechanism is (epsilon, delta)-DP; infinity if there is none.
+        """Smallest epsilon >= 0 at which the mechanism is (epsilon, delta)-DP; infinity
+        if there is none.
 
-        The result errs on the private side: ``profile.delta(profile.epsilon(delta)) <= delta``.
+        The result errs on the private side: ``profile.delta(profile.epsilon(delta)) <=
+        delta``.
 
         Parameters
         ----------
@@ -257,10 +323,12 @@ class PrivacyProfile:
     @overload
     def tradeoff(self, alpha: ArrayLike) -> Floats: ...
     def tradeoff(self, alpha: ArrayLike) -> float | Floats:
-        """Smallest false-negative rate that the guarantee allows a membership test at false-positive rate ``alpha``.
+        """Smallest false-negative rate that the guarantee allows a membership test at
+        false-positive rate ``alpha``.
 
-        The test decides between adjacent data sets. The curve is the lower convex envelope of both directions, so it
-        may lie below the best test in either direction.
+        The test decides between adjacent data sets. The curve is the lower convex
+        envelope of both directions, so it may lie below the best test in either
+        direction.
 
         Parameters
         ----------
@@ -279,10 +347,11 @@ class PrivacyProfile:
 
     @property
     def advantage(self) -> float:
-        """Largest difference between the true- and the false-positive rate of any membership test.
+        """Largest difference between the true- and the false-positive rate of any
+        membership test.
 
-        The advantage is ``delta(0)``: the total variation distance if the profile is exact, and otherwise an upper
-        bound of it.
+        The advantage is ``delta(0)``: the total variation distance if the profile is
+        exact, and otherwise an upper bound of it.
         """
         return float(self.delta(0.0))
 
@@ -291,7 +360,8 @@ class PrivacyProfile:
     @overload
     def tpr(self, fpr: ArrayLike) -> Floats: ...
     def tpr(self, fpr: ArrayLike) -> float | Floats:
-        """Largest true-positive rate that the guarantee allows a membership test at false-positive rate ``fpr``.
+        """Largest true-positive rate that the guarantee allows a membership test at
+        false-positive rate ``fpr``.
 
         Parameters
         ----------
@@ -317,27 +387,32 @@ class PrivacyProfile:
 
     @cached_property
     def mu(self) -> float:
-        """Least mu whose Gaussian guarantee covers this guarantee, except for a failure of 1e-10.
+        """Least mu whose Gaussian guarantee covers this guarantee, except for a failure
+        of 1e-10.
 
-        No delta of this profile exceeds the delta of Gaussian noise of standard deviation ``1 / mu`` by more than
-        1e-10. Mu is infinite if the record may be revealed with a probability above 1e-10. :attr:`misfit` measures how
-        much a report of only mu loses. (Dong, Roth and Su 2022; Gomez, Kulynych, Kaissis, Flemings, Hayes, Balle and
-        Honkela 2025.)
+        No delta of this profile exceeds the delta of Gaussian noise of standard
+        deviation ``1 / mu`` by more than 1e-10. Mu is infinite if the record may be
+        revealed with a probability above 1e-10. :attr:`misfit` measures how much a
+        report of only mu loses. (Dong, Roth and Su 2022; Gomez, Kulynych, Kaissis,
+        Flemings, Hayes, Balle and Honkela 2025.)
         """
         return _least_mu(self._release)
 
     @cached_property
     def misfit(self) -> float:
-        """Error of reporting only ``mu``, measured as a difference of error rates; 0 for Gaussian noise.
+        """Error of reporting only ``mu``, measured as a difference of error rates; 0
+        for Gaussian noise.
 
-        This is the least kappa such that ``tradeoff(alpha + kappa) - kappa`` is at most the trade-off function of
-        Gaussian noise with the same mu, for every alpha (Kaissis, Kolek, Balle, Hayes and Rueckert 2024). If the
-        misfit is below 0.01, mu describes the guarantee nearly completely.
+        This is the least kappa such that ``tradeoff(alpha + kappa) - kappa`` is at most
+        the trade-off function of Gaussian noise with the same mu, for every alpha
+        (Kaissis, Kolek, Balle, Hayes and Rueckert 2024). If the misfit is below 0.01,
+        mu describes the guarantee nearly completely.
         """
         return _regret(self._release, self.mu)
 
     def compose(self, times: int) -> PrivacyProfile:
-        """Guarantee of ``times`` independent releases of this kind on the same data, chosen adaptively or not.
+        """Guarantee of ``times`` independent releases of this kind on the same data,
+        chosen adaptively or not.
 
         Parameters
         ----------
@@ -365,7 +440,8 @@ class PrivacyProfile:
     @overload
     def rdp(self, alpha: ArrayLike) -> Floats: ...
     def rdp(self, alpha: ArrayLike) -> float | Floats:
-        """Upper bound on the Renyi divergence of order ``alpha`` of outputs on adjacent data sets, in both directions.
+        """Upper bound on the Renyi divergence of order ``alpha`` of outputs on adjacent
+        data sets, in both directions.
 
         Parameters
         ----------
@@ -374,8 +450,8 @@ class PrivacyProfile:
         Returns
         -------
         float or ndarray, in [0, inf]
-            Infinite if some outputs may be possible on only one of the data sets, for example under an (epsilon,
-            delta) statement with delta > 0.
+            Infinite if some outputs may be possible on only one of the data sets, for
+            example under an (epsilon, delta) statement with delta > 0.
 
         Raises
         ------
@@ -384,7 +460,8 @@ class PrivacyProfile:
 
         Source
         ------
-        Mironov (2017); Sason and Verdu (2016) for the divergence of a mechanism of which only the deltas are known.
+        Mironov (2017); Sason and Verdu (2016) for the divergence of a mechanism of
+        which only the deltas are known.
 
         Examples
         --------
@@ -394,21 +471,26 @@ class PrivacyProfile:
         """
         orders = check.array("alpha", alpha, low=1.0, open_low=True, finite=True)
         found = self._release.renyi()
-        values = found.curve(orders) if found.failure == 0 else np.full(orders.shape, np.inf)
+        values = (
+            found.curve(orders) if found.failure == 0 else np.full(orders.shape, np.inf)
+        )
         return like_input(np.asarray(values, dtype=np.float64))
 
     def dominating(self) -> Any:
-        """Privacy loss distribution that dominates the mechanism in both directions; its rounding never lowers a delta.
+        """Privacy loss distribution that dominates the mechanism in both directions;
+        its rounding never lowers a delta.
 
         Returns
         -------
         dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-            Distribution whose "remove" half is the loss of the output *with* the record. Losses lie on a grid whose
-            step is at most a fiftieth of their standard deviation.
+            Distribution whose "remove" half is the loss of the output *with* the
+            record. Losses lie on a grid whose step is at most a fiftieth of their
+            standard deviation.
 
         Source
         ------
-        Zhu, Dong and Wang (2022): every curve delta(epsilon) is the curve of some pair of distributions.
+        Zhu, Dong and Wang (2022): every curve delta(epsilon) is the curve of some pair
+        of distributions.
 
         Examples
         --------
@@ -428,8 +510,9 @@ class PrivacyProfile:
         Returns
         -------
         PrivacyProfile
-            Profile that is exact for Gaussian and Laplace noise, because the sensitivity grows ``size``-fold; for
-            random samples of the records, as in ``bagging``, it is an upper bound.
+            Profile that is exact for Gaussian and Laplace noise, because the
+            sensitivity grows ``size``-fold; for random samples of the records, as in
+            ``bagging``, it is an upper bound.
 
         Raises
         ------
@@ -445,25 +528,36 @@ class PrivacyProfile:
         Examples
         --------
         >>> from dpnotes.accounting import gaussian, pure
-        >>> gaussian(sigma=2.0).group(2).delta(1.0) == gaussian(sigma=1.0).delta(1.0), pure(1.0).group(3).epsilon(0.0)
+        >>> (
+        ...     gaussian(sigma=2.0).group(2).delta(1.0)
+        ...     == gaussian(sigma=1.0).delta(1.0),
+        ...     pure(1.0).group(3).epsilon(0.0),
+        ... )
         (True, 3.0)
         """
         size = check.at_least_one("size", size)
-        return self if size == 1 else PrivacyProfile(self._release.group(size), **self._about("group", size))
+        return (
+            self
+            if size == 1
+            else PrivacyProfile(self._release.group(size), **self._about("group", size))
+        )
 
     def for_adjacency(self, adjacency: str, *, assumed: bool = False) -> PrivacyProfile:
         """Guarantee that this guarantee implies for another adjacency.
 
-        Replacing a record means removing one and adding another, or emptying it and filling it again. Therefore
-        ``"replace-one"`` follows from each of the other two adjacencies by ``group(2)``. ``"zero-out"`` follows only
-        under an assumption. Emptying a record is a case of replacing it if the empty record is a valid record.
-        Emptying is equivalent to removing if the number of records is not used, or is public.
+        Replacing a record means removing one and adding another, or emptying it and
+        filling it again. Therefore ``"replace-one"`` follows from each of the other two
+        adjacencies by ``group(2)``. ``"zero-out"`` follows only under an assumption.
+        Emptying a record is a case of replacing it if the empty record is a valid
+        record. Emptying is equivalent to removing if the number of records is not used,
+        or is public.
 
         Parameters
         ----------
         adjacency : {"add-remove", "zero-out", "replace-one"}
         assumed : bool
-            Whether the condition of the implication holds; the condition becomes part of ``assumption``.
+            Whether the condition of the implication holds; the condition becomes part
+            of ``assumption``.
 
         Returns
         -------
@@ -472,7 +566,8 @@ class PrivacyProfile:
         Raises
         ------
         ValueError
-            If there is no implication, or it needs an assumption and ``assumed`` is false.
+            If there is no implication, or it needs an assumption and ``assumed`` is
+            false.
 
         Source
         ------
@@ -481,40 +576,54 @@ class PrivacyProfile:
         Examples
         --------
         >>> from dpnotes.accounting import gaussian
-        >>> gaussian(sigma=2.0, adjacency="zero-out").for_adjacency("replace-one").adjacency
+        >>> gaussian(sigma=2.0, adjacency="zero-out").for_adjacency(
+        ...     "replace-one"
+        ... ).adjacency
         'replace-one'
         """
         if check.one_of("adjacency", adjacency, ADJACENCIES) == self.adjacency:
             return self
         if (self.adjacency, adjacency) not in IMPLIED:
-            known = " and ".join(f"{to!r}" for given, to in IMPLIED if given == self.adjacency)
-            raise ValueError(f"adjacency must be one that {self.adjacency!r} implies ({known}), got {adjacency=}")
+            known = " and ".join(
+                f"{to!r}" for given, to in IMPLIED if given == self.adjacency
+            )
+            raise ValueError(
+                f"adjacency must be one that {self.adjacency!r} implies ({known}), got"
+                f" {adjacency=}"
+            )
         size, condition = IMPLIED[self.adjacency, adjacency]
         if condition and not assumed:
             raise ValueError(
-                f"adjacency={adjacency!r} follows from {self.adjacency!r} only if {condition}; "
-                "if that is true, pass assumed=True"
+                f"adjacency={adjacency!r} follows from {self.adjacency!r} only if"
+                f" {condition}; if that is true, pass assumed=True"
             )
         words = "; ".join(word for word in (self.assumption, condition) if word)
         return self.group(size)._relabelled(adjacency).with_(assumption=words)
 
     def _relabelled(self, adjacency: str) -> PrivacyProfile:
-        """Return the same curve for another adjacency; the description retains the constructor's adjacency."""
+        """Return the same curve for another adjacency; the description retains the
+        constructor's adjacency.
+        """
         if adjacency == self.adjacency:
             return self
         result = copy.copy(self)
         vars(result)["adjacency"] = adjacency
-        result._parameters = {"adjacency": self.adjacency, **self._parameters}  # the first one stays
+        # the first one stays
+        result._parameters = {"adjacency": self.adjacency, **self._parameters}
         return result
 
     def _about(self, step: str = "", count: int = 1) -> dict[str, Any]:
-        """Keyword arguments that describe this profile, after one more step: "times" or "group".
+        """Keyword arguments that describe this profile, after one more step: "times" or
+        "group".
 
         Steps stay in their order; consecutive steps of one kind are described together.
         """
         given = dict(self._parameters)
         if count > 1:
-            last, earlier = next(reversed(given), ""), [*map(step_of, given)].count(step)
+            last, earlier = (
+                next(reversed(given), ""),
+                [*map(step_of, given)].count(step),
+            )
             if step_of(last) == step:
                 given[last] *= count
             else:
@@ -523,8 +632,14 @@ class PrivacyProfile:
         return {**about, "parameters": given, "exactness": self._exactness}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all that defines and qualifies the guarantee, as values for JSON; infinity becomes a string."""
-        told = {**self._about(), "exactness": self.exactness, "advantage": self.advantage}
+        """Return all that defines and qualifies the guarantee, as values for JSON;
+        infinity becomes a string.
+        """
+        told = {
+            **self._about(),
+            "exactness": self.exactness,
+            "advantage": self.advantage,
+        }
         return {name: plain(value) for name, value in told.items()}
 
     def __repr__(self) -> str:
@@ -534,27 +649,41 @@ class PrivacyProfile:
         return self._text(points=True)
 
     def _text(self, *, points: bool) -> str:
-        arguments = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
+        arguments = ", ".join(
+            f"{name}={value!r}" for name, value in self.parameters.items()
+        )
         curve = "curve computed at the first query"
         if points:
             shown = self.delta(SHOWN)  # together, which costs little more than one
-            pairs = ", ".join(f"({epsilon:g}, {delta:.4g})" for epsilon, delta in zip(SHOWN, shown, strict=True))
-            stated = {"claimed": "claimed (epsilon, delta)"}.get(self.exactness, "(epsilon, delta)-DP")
+            pairs = ", ".join(
+                f"({epsilon:g}, {delta:.4g})"
+                for epsilon, delta in zip(SHOWN, shown, strict=True)
+            )
+            stated = {"claimed": "claimed (epsilon, delta)"}.get(
+                self.exactness, "(epsilon, delta)-DP"
+            )
             bound = "at most " if self.exactness == "upper bound" else ""
             curve = f"{stated} at {pairs}; advantage {bound}{shown[0]:.4g}"
         lines = [
             f"PrivacyProfile of {self.mechanism}({arguments})",
             f"  {curve}",
-            f"  adjacency: {self.adjacency}; status: {self.status}; source: {self.source}",
+            (
+                f"  adjacency: {self.adjacency}; status: {self.status}; source:"
+                f" {self.source}"
+            ),
             f"  exactness: {self.exactness}; implementation: {self.implementation}",
         ]
         lines += [f"  assuming: {self.assumption}"] if self.assumption else []
         lines += [f"  remark: {self.remark}"] if self.remark else []
-        return "\n".join(textwrap.fill(line, 88, subsequent_indent="    ") for line in lines)
+        return "\n".join(
+            textwrap.fill(line, 88, subsequent_indent="    ") for line in lines
+        )
 
 
 def plain(value: Any) -> Any:
-    """Replace infinity, which JSON cannot write, by the string "infinity", also within lists and mappings."""
+    """Replace infinity, which JSON cannot write, by the string "infinity", also
+    within lists and mappings.
+    """
     if isinstance(value, Mapping):
         return {name: plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
@@ -562,19 +691,24 @@ def plain(value: Any) -> Any:
     return "infinity" if isinstance(value, float) and math.isinf(value) else value
 
 
-def compose(first: PrivacyProfile, second: PrivacyProfile, *others: PrivacyProfile) -> PrivacyProfile:
-    """Guarantee of releasing all of several mechanisms, each with its own randomness, on the same data.
+def compose(
+    first: PrivacyProfile, second: PrivacyProfile, *others: PrivacyProfile
+) -> PrivacyProfile:
+    """Guarantee of releasing all of several mechanisms, each with its own randomness,
+    on the same data.
 
-    The result is exact for Gaussian noise with Gaussian noise, for bagging with bagging, and for a few statements of
-    (epsilon, delta)-DP. Otherwise it is the smallest of several bounds: the sum of the privacy losses of the single
-    releases, the same sum after the releases of each kind are combined, and the sum of the Renyi curves. The two sums
-    of losses are computed on a grid and rounded to the safe side. The bounds are computed when the result is first
-    asked for a value.
+    The result is exact for Gaussian noise with Gaussian noise, for bagging with
+    bagging, and for a few statements of (epsilon, delta)-DP. Otherwise it is the
+    smallest of several bounds: the sum of the privacy losses of the single releases,
+    the same sum after the releases of each kind are combined, and the sum of the Renyi
+    curves. The two sums of losses are computed on a grid and rounded to the safe side.
+    The bounds are computed when the result is first asked for a value.
 
     Parameters
     ----------
     first, second, *others : PrivacyProfile
-        Profiles for the same adjacency. For many releases of one mechanism, use ``profile.compose(times)``.
+        Profiles for the same adjacency. For many releases of one mechanism, use
+        ``profile.compose(times)``.
 
     Returns
     -------
@@ -590,16 +724,21 @@ def compose(first: PrivacyProfile, second: PrivacyProfile, *others: PrivacyProfi
 
     Source
     ------
-    Sommer, Meiser and Mohammadi (2019); Doroshenko, Ghazi, Kamath, Kumar and Manurangsi (2022) for the rounding;
-    Zhu, Dong and Wang (2022) for the losses of a mechanism of which only the deltas are known; Vadhan and Zhang (2023)
-    for adaptive mechanisms that take turns; Mironov (2017).
+    Sommer, Meiser and Mohammadi (2019); Doroshenko, Ghazi, Kamath, Kumar and Manurangsi
+    (2022) for the rounding; Zhu, Dong and Wang (2022) for the losses of a mechanism of
+    which only the deltas are known; Vadhan and Zhang (2023) for adaptive mechanisms
+    that take turns; Mironov (2017).
 
     Examples
     --------
     >>> from dpnotes.accounting import approximate, gaussian
-    >>> round(compose(gaussian(sigma=3.0), gaussian(sigma=4.0)).delta(1.0), 12)  # as gaussian(sigma=2.4)
+    >>> round(
+    ...     compose(gaussian(sigma=3.0), gaussian(sigma=4.0)).delta(1.0), 12
+    ... )  # as gaussian(sigma=2.4)
     0.001835742776
-    >>> compose(gaussian(sigma=3.0), approximate(0.2, 1e-6)).epsilon(1e-5) < gaussian(sigma=3.0).epsilon(9e-6) + 0.2
+    >>> compose(gaussian(sigma=3.0), approximate(0.2, 1e-6)).epsilon(1e-5) < gaussian(
+    ...     sigma=3.0
+    ... ).epsilon(9e-6) + 0.2
     True
     """
     parts = [first, second, *others]
@@ -609,8 +748,8 @@ def compose(first: PrivacyProfile, second: PrivacyProfile, *others: PrivacyProfi
     if len(adjacencies) > 1:
         ways = ", ".join(f"{one!r} to {other!r}" for one, other in IMPLIED)
         raise ValueError(
-            f"adjacency must be the same for all profiles, got {' and '.join(adjacencies)}; "
-            f"profile.for_adjacency(...) converts {ways}"
+            "adjacency must be the same for all profiles, got"
+            f" {' and '.join(adjacencies)}; profile.for_adjacency(...) converts {ways}"
         )
     terms = [term for part in parts for term in part._release.terms()]
     return PrivacyProfile(together(terms), **_about(parts))
@@ -618,11 +757,19 @@ def compose(first: PrivacyProfile, second: PrivacyProfile, *others: PrivacyProfi
 
 def _about(parts: list[PrivacyProfile]) -> dict[str, Any]:
     """Keyword arguments that describe the composition of the parts."""
-    words = {name: joined([getattr(part, name) for part in parts]) for name in ("assumption", "source", "remark")}
+    words = {
+        name: joined([getattr(part, name) for part in parts])
+        for name in ("assumption", "source", "remark")
+    }
     words["status"] = max((part.status for part in parts), key=STATUSES.index)
-    words["implementation"] = max((part.implementation for part in parts), key=IMPLEMENTATIONS.index)
+    words["implementation"] = max(
+        (part.implementation for part in parts), key=IMPLEMENTATIONS.index
+    )
     words["exactness"] = max((part.exactness for part in parts), key=EXACTNESS.index)
-    return describe("compose", parts[0].adjacency, parts=[part_of(part) for part in parts]) | words
+    return (
+        describe("compose", parts[0].adjacency, parts=[part_of(part) for part in parts])
+        | words
+    )
 
 
 def a_profile(name: str, value: object) -> None:
@@ -642,7 +789,9 @@ def joined(words: Sequence[str]) -> str:
 
 
 def _least_mu(release: Release) -> float:
-    """Largest mu, over all epsilon, of Gaussian noise whose delta is the release's delta minus ``FAILURE``."""
+    """Largest mu, over all epsilon, of Gaussian noise whose delta is the release's
+    delta minus ``FAILURE``.
+    """
     if isinstance(release, GaussianRelease):
         return release.mu
     if release.worst(np.array(LAST)) > FAILURE:
@@ -651,7 +800,9 @@ def _least_mu(release: Release) -> float:
     for _ in range(ROUNDS):
         found = _mu_at(release, grid)
         index = int(found.argmax())
-        grid = np.linspace(grid[max(index - 1, 0)], grid[min(index + 1, len(grid) - 1)], 41)
+        grid = np.linspace(
+            grid[max(index - 1, 0)], grid[min(index + 1, len(grid) - 1)], 41
+        )
     return float(found.max() * (1 + 1e-9))
 
 
@@ -662,20 +813,34 @@ def _last(release: Release) -> float:
 
 
 def _mu_at(release: Release, epsilon: Floats) -> Floats:
-    """Mu of the Gaussian noise with this delta; near delta = 1 from above, by 1 - delta <= 2 Phi(epsilon/mu - mu/2)."""
+    """Mu of the Gaussian noise with this delta; near delta = 1 from above, by 1 -
+    delta <= 2 Phi(epsilon/mu - mu/2).
+    """
     left = release.worst(epsilon) - FAILURE
     found = largest_mu(epsilon, np.clip(left, 1e-300, LARGEST_DELTA))
     low = stats.norm.isf(np.clip(1 - left, 1e-300, 1.0) / 2)
-    return np.where(left > LARGEST_DELTA, low + np.hypot(low, np.sqrt(2 * epsilon)), np.where(left > 0, found, 0.0))
+    return np.where(
+        left > LARGEST_DELTA,
+        low + np.hypot(low, np.sqrt(2 * epsilon)),
+        np.where(left > 0, found, 0.0),
+    )
 
 
 def _regret(release: Release, mu: float) -> float:
-    """Least kappa with ``f(alpha + kappa) - kappa <= G_mu(alpha)`` for all alpha, f the trade-off curve."""
+    """Least kappa with ``f(alpha + kappa) - kappa <= G_mu(alpha)`` for all alpha, f
+    the trade-off curve.
+    """
     if mu == 0:
         return 0.0
-    alpha = np.concatenate([[0.0], np.geomspace(1e-12, 0.5, ALPHAS), np.linspace(0.5, 1.0, ALPHAS)[1:]])
+    alpha = np.concatenate(
+        [[0.0], np.geomspace(1e-12, 0.5, ALPHAS), np.linspace(0.5, 1.0, ALPHAS)[1:]]
+    )
     own = release.tradeoff(alpha)
-    covered = np.zeros_like(alpha) if np.isinf(mu) else stats.norm.cdf(stats.norm.isf(alpha) - mu)
+    covered = (
+        np.zeros_like(alpha)
+        if np.isinf(mu)
+        else stats.norm.cdf(stats.norm.isf(alpha) - mu)
+    )
     low, high = np.zeros_like(alpha), 1 - alpha
     for _ in range(BISECTIONS):
         middle = (low + high) / 2

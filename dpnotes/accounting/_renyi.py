@@ -1,4 +1,6 @@
-"""Renyi divergence: its curves, the best order, and the divergences of Laplace and sampled Gaussian noise."""
+"""Renyi divergence: its curves, the best order, and the divergences of Laplace and
+sampled Gaussian noise.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +17,25 @@ from dpnotes._validation import Floats
 Curve = Callable[[Floats], Floats]
 Objective = Callable[[Floats, Floats], Floats]  # of orders and the divergences there
 
-ORDERS = 1 + np.logspace(-4, 6, 401)  # real orders; the best one is then searched between its neighbours
-REFINEMENTS = 28  # golden sections of that bracket: the order to 1e-7, its value to rounding
+# real orders; the best one is then searched between its neighbours
+ORDERS = 1 + np.logspace(-4, 6, 401)
+# golden sections of that bracket: the order to 1e-7, its value to rounding
+REFINEMENTS = 28
 GOLDEN = (np.sqrt(5) - 1) / 2
 SMALL = 0.05  # below, e^x - 1 - x is summed as a series
-REACH = 12.0  # standard deviations beyond the outermost peaks, z = 0 and z = a: what lies further out is below e^-72
-NODES = 2 ** np.arange(6, 14.5, 0.5)  # sizes of the grids in use; beyond the last, an upper bound takes over
+# standard deviations beyond the outermost peaks, z = 0 and z = a: what lies further out
+# is below e^-72
+REACH = 12.0
+# sizes of the grids in use; beyond the last, an upper bound takes over
+NODES = 2 ** np.arange(6, 14.5, 0.5)
 CHUNK = 2**17  # nodes at once: 1 MB for each array of them
 
 
 @dataclass(frozen=True)
 class Renyi:
-    """Divergence at most ``curve(alpha)`` at every order in both directions, except with probability ``failure``."""
+    """Divergence at most ``curve(alpha)`` at every order in both directions, except
+    with probability ``failure``.
+    """
 
     curve: Curve
     failure: float = 0.0
@@ -51,19 +60,30 @@ class Response:
     def __call__(self, alpha: Floats) -> Floats:
         up, tanh = (alpha - 1) * self.epsilon, np.tanh(self.epsilon / 2)
         with np.errstate(over="ignore"):
-            excess = 2 * np.sinh(up / 2) ** 2 + tanh * np.sinh(up)  # E[ratio^(alpha - 1)] - 1, positive terms
-            large = up + np.log1p(np.exp(-2 * up - self.epsilon)) - np.log1p(np.exp(-self.epsilon))
-        return np.asarray(np.where(up < 1, np.log1p(excess), large) / (alpha - 1), dtype=np.float64)
+            # E[ratio^(alpha - 1)] - 1, positive terms
+            excess = 2 * np.sinh(up / 2) ** 2 + tanh * np.sinh(up)
+            large = (
+                up
+                + np.log1p(np.exp(-2 * up - self.epsilon))
+                - np.log1p(np.exp(-self.epsilon))
+            )
+        return np.asarray(
+            np.where(up < 1, np.log1p(excess), large) / (alpha - 1), dtype=np.float64
+        )
 
 
 @dataclass(frozen=True)
 class Total:
-    """Curve of several releases together: the sum of curves, each counted a given number of times."""
+    """Curve of several releases together: the sum of curves, each counted a given
+    number of times.
+    """
 
     parts: tuple[tuple[int, Curve], ...]
 
     def __call__(self, alpha: Floats) -> Floats:
-        return np.asarray(sum(times * curve(alpha) for times, curve in self.parts), dtype=np.float64)
+        return np.asarray(
+            sum(times * curve(alpha) for times, curve in self.parts), dtype=np.float64
+        )
 
     @property
     def ready(self) -> bool:
@@ -78,7 +98,9 @@ class Smallest:
     curves: tuple[Curve, ...]
 
     def __call__(self, alpha: Floats) -> Floats:
-        return np.asarray(np.min([curve(alpha) for curve in self.curves], axis=0), dtype=np.float64)
+        return np.asarray(
+            np.min([curve(alpha) for curve in self.curves], axis=0), dtype=np.float64
+        )
 
 
 @dataclass(frozen=True)
@@ -100,10 +122,13 @@ class Tabulated:
         return "_values" in vars(self)
 
 
-def best_order(curve: Curve, objective: Objective, shape: tuple[int, ...], *, refine: bool = True) -> Floats:
+def best_order(
+    curve: Curve, objective: Objective, shape: tuple[int, ...], *, refine: bool = True
+) -> Floats:
     """Smallest value of ``objective(alpha, curve(alpha))`` over real orders.
 
-    The objective takes orders of shape [orders] or [*shape, 1], and returns values that broadcast to [*shape, orders].
+    The objective takes orders of shape [orders] or [*shape, 1], and returns values that
+    broadcast to [*shape, orders].
     """
     values = np.broadcast_to(objective(ORDERS, curve(ORDERS)), (*shape, len(ORDERS)))
     values = np.where(np.isnan(values), np.inf, values)
@@ -114,71 +139,110 @@ def best_order(curve: Curve, objective: Objective, shape: tuple[int, ...], *, re
     low = np.log(ORDERS[np.maximum(index - 1, 0)] - 1)
     high = np.log(ORDERS[np.minimum(index + 1, len(ORDERS) - 1)] - 1)
     left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-    f_left, f_right = (objective(1 + np.exp(place), curve(1 + np.exp(place))) for place in (left, right))
+    f_left, f_right = (
+        objective(1 + np.exp(place), curve(1 + np.exp(place)))
+        for place in (left, right)
+    )
     for _ in range(REFINEMENTS):
         best = np.fmin(best, np.fmin(f_left, f_right))
         smaller = f_left < f_right
         low, high = np.where(smaller, low, left), np.where(smaller, right, high)
-        place = np.where(smaller, high - GOLDEN * (high - low), low + GOLDEN * (high - low))
+        place = np.where(
+            smaller, high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+        )
         value = objective(1 + np.exp(place), curve(1 + np.exp(place)))
         left, right = np.where(smaller, place, right), np.where(smaller, left, place)
-        f_left, f_right = np.where(smaller, value, f_right), np.where(smaller, f_left, value)
+        f_left, f_right = (
+            np.where(smaller, value, f_right),
+            np.where(smaller, f_left, value),
+        )
     return np.asarray(np.fmin(best, np.fmin(f_left, f_right))[..., 0], dtype=np.float64)
 
 
 def laplace_rdp(alpha: Floats, pure: float) -> Floats:
-    """Renyi divergence of order ``alpha`` between Laplace distributions ``pure`` scales apart (Mironov 2017)."""
+    """Renyi divergence of order ``alpha`` between Laplace distributions ``pure``
+    scales apart (Mironov 2017).
+    """
     up, down = (alpha - 1) * pure, alpha * pure
     weight, rest = alpha / (2 * alpha - 1), (alpha - 1) / (2 * alpha - 1)
-    # E[ratio^(alpha - 1)] - 1, the linear terms cancelled by hand: no difference of near equals for little privacy loss
+    # E[ratio^(alpha - 1)] - 1, the linear terms cancelled by hand: no difference of
+    # near equals for little privacy loss
     excess = weight * _above_line(np.minimum(up, 700.0)) + rest * _above_line(-down)
     large = np.logaddexp(np.log(weight) + up, np.log(rest) - down)
-    return np.asarray(np.where(up < 1, np.log1p(excess), large) / (alpha - 1), dtype=np.float64)
+    return np.asarray(
+        np.where(up < 1, np.log1p(excess), large) / (alpha - 1), dtype=np.float64
+    )
 
 
 def _above_line(x: Floats) -> Floats:
     """e^x - 1 - x."""
-    series = x**2 / 2 * (1 + x / 3 * (1 + x / 4 * (1 + x / 5 * (1 + x / 6 * (1 + x / 7 * (1 + x / 8))))))
+    series = (
+        x**2
+        / 2
+        * (
+            1
+            + x
+            / 3
+            * (1 + x / 4 * (1 + x / 5 * (1 + x / 6 * (1 + x / 7 * (1 + x / 8)))))
+        )
+    )
     return np.where(np.abs(x) < SMALL, series, np.expm1(x) - x)
 
 
 def sampled_gaussian_rdp(sigma: ArrayLike, rate: ArrayLike, alpha: ArrayLike) -> Floats:
-    """Renyi divergence of real order ``alpha`` > 1 of one DP-SGD step, with the record against without it.
+    """Renyi divergence of real order ``alpha`` > 1 of one DP-SGD step, with the record
+    against without it.
 
-    The divergence is larger in this direction. The arguments are broadcast. The result is exact to rounding if the
-    largest grid of nodes suffices. Otherwise it is an upper bound by Minkowski's inequality, which is good where alpha
-    is much larger than sigma.
+    The divergence is larger in this direction. The arguments are broadcast. The result
+    is exact to rounding if the largest grid of nodes suffices. Otherwise it is an upper
+    bound by Minkowski's inequality, which is good where alpha is much larger than
+    sigma.
 
     Source
     ------
-    Mironov, Talwar and Zhang (2019), Theorem 4 and Section 3.3; the integral is computed by quadrature.
+    Mironov, Talwar and Zhang (2019), Theorem 4 and Section 3.3; the integral is
+    computed by quadrature.
     """
-    sigma, rate, alpha = np.broadcast_arrays(*(np.asarray(x, dtype=np.float64) for x in (sigma, rate, alpha)))
+    sigma, rate, alpha = np.broadcast_arrays(
+        *(np.asarray(x, dtype=np.float64) for x in (sigma, rate, alpha))
+    )
     shape = sigma.shape
     sigma, rate, alpha = sigma.ravel(), rate.ravel(), alpha.ravel()
     exponent = (alpha - 1) / (2 * sigma**2)
     moment = alpha * np.logaddexp(np.log1p(-rate), np.log(rate) + exponent)
     small = exponent < 1
     moment[small] = alpha[small] * np.log1p(rate[small] * np.expm1(exponent[small]))
-    spacing = np.minimum(sigma, sigma**2) / 2  # the integrand's peaks are as wide as sigma, its poles pi sigma^2 away
+    # the integrand's peaks are as wide as sigma, its poles pi sigma^2 away
+    spacing = np.minimum(sigma, sigma**2) / 2
     size = np.searchsorted(NODES, (alpha + 2 * REACH * sigma) / spacing)
     for index in range(len(NODES)):
         members = np.flatnonzero(size == index)
         rows = max(1, int(CHUNK / NODES[index]))
         for start in range(0, len(members), rows):
             some = members[start : start + rows]
-            exact = _log_moment(sigma[some, None], rate[some, None], alpha[some, None], int(NODES[index]))
+            exact = _log_moment(
+                sigma[some, None],
+                rate[some, None],
+                alpha[some, None],
+                int(NODES[index]),
+            )
             moment[some] = np.minimum(moment[some], exact)
     return np.asarray(moment / (alpha - 1), dtype=np.float64).reshape(shape)
 
 
 def _log_moment(sigma: Floats, rate: Floats, alpha: Floats, nodes: int) -> Floats:
-    """Logarithm of E[(P/Q)^alpha] for columns [rows, 1] of parameters, each with its own nodes; gives [rows]."""
+    """Logarithm of E[(P/Q)^alpha] for columns [rows, 1] of parameters, each with its
+    own nodes; gives [rows].
+    """
     grid = np.linspace(0.0, 1.0, nodes)
     width = alpha + 2 * REACH * sigma
     z = width * grid - REACH * sigma
     step = width[:, 0] / (nodes - 1)
-    log_weight = np.log(step / sigma[:, 0])[:, None] - 0.5 * np.log(2 * np.pi) - 0.5 * (z / sigma) ** 2
+    log_weight = (
+        np.log(step / sigma[:, 0])[:, None]
+        - 0.5 * np.log(2 * np.pi)
+        - 0.5 * (z / sigma) ** 2
+    )
     lift = (z - 0.5) / sigma**2
     ratio = rate * np.expm1(np.minimum(lift, 600.0))  # P/Q - 1
     power = np.log1p(ratio)
@@ -187,12 +251,25 @@ def _log_moment(sigma: Floats, rate: Floats, alpha: Floats, nodes: int) -> Float
     power *= alpha
     total = np.asarray(special.logsumexp(log_weight + power, axis=-1), dtype=np.float64)
     tiny = total < 1e-3
-    if tiny.any():  # E[P/Q - 1] = 0 may be taken off, so that the sum is of small positive terms and not 1 + rounding
-        weight, power, ratio, lift = np.exp(log_weight[tiny]), power[tiny], ratio[tiny], lift[tiny]
+    # E[P/Q - 1] = 0 may be taken off, so that the sum is of small positive terms and
+    # not 1 + rounding
+    if tiny.any():
+        weight, power, ratio, lift = (
+            np.exp(log_weight[tiny]),
+            power[tiny],
+            ratio[tiny],
+            lift[tiny],
+        )
         high = power > 1
         with np.errstate(over="ignore", invalid="ignore"):
             order = alpha[tiny]
-            series = order * (order - 1) / 2 * ratio**2 * (1 + (order - 2) / 3 * ratio * (1 + (order - 3) / 4 * ratio))
+            series = (
+                order
+                * (order - 1)
+                / 2
+                * ratio**2
+                * (1 + (order - 2) / 3 * ratio * (1 + (order - 3) / 4 * ratio))
+            )
             exact = np.expm1(power) - order * ratio
             near = weight * np.where(np.abs(order * ratio) < 1e-4, series, exact)
         far = np.exp(log_weight[tiny] + power) - weight

@@ -1,4 +1,6 @@
-"""Privacy by sampling: bagging, where the samples may be published, and amplification of a private mechanism."""
+"""Privacy by sampling: bagging, where the samples may be published, and
+amplification of a private mechanism.
+"""
 
 from __future__ import annotations
 
@@ -13,24 +15,42 @@ from scipy import special, stats
 from dpnotes import _validation as check
 from dpnotes._validation import Floats
 from dpnotes.accounting._curves import LARGEST_EXPONENT
-from dpnotes.accounting._kinds import CurveRelease, LevelsRelease, Release, SampleRelease, power_of_miss
-from dpnotes.accounting._profile import PrivacyProfile, a_profile, describe, joined, part_of
+from dpnotes.accounting._kinds import (
+    CurveRelease,
+    LevelsRelease,
+    Release,
+    SampleRelease,
+    power_of_miss,
+)
+from dpnotes.accounting._profile import (
+    PrivacyProfile,
+    a_profile,
+    describe,
+    joined,
+    part_of,
+)
 from dpnotes.accounting._renyi import Renyi, Tabulated
 
 UNLIKELY = 1e-300  # copies of a record beyond this probability count as a failure
 BISECTIONS = 60
 LARGEST = 1e300  # epsilon that is computed with
-DRAWN = "(0, delta)-DP with delta = probability that the record is drawn; no epsilon lowers it"
+DRAWN = (
+    "(0, delta)-DP with delta = probability that the record is drawn; no epsilon"
+    " lowers it"
+)
 
 
 @dataclass(frozen=True)
 class MixtureRelease(CurveRelease):
-    """Base mechanism on a sample that holds the record with probability ``rate``, and is otherwise as without it.
+    """Base mechanism on a sample that holds the record with probability ``rate``, and
+    is otherwise as without it.
 
-    Let P1 be the output given that the record is in the sample, and Q the output without the record. With the record,
-    the output is ``P = rate P1 + (1 - rate) Q``. In one direction ``H_e1(P, Q) = rate H_e0(P1, Q)`` with
-    e^e0 = 1 + (e^e1 - 1) / rate. In the other direction ``H_e1(Q, P) = (1 - e^e1 (1 - rate)) H_e2(Q, P1)`` with
-    e^e2 = rate e^e1 / (1 - e^e1 (1 - rate)) if e^e1 (1 - rate) < 1; otherwise this divergence is 0.
+    Let P1 be the output given that the record is in the sample, and Q the output
+    without the record. With the record, the output is ``P = rate P1 + (1 - rate) Q``.
+    In one direction ``H_e1(P, Q) = rate H_e0(P1, Q)`` with e^e0 = 1 + (e^e1 - 1) /
+    rate. In the other direction ``H_e1(Q, P) = (1 - e^e1 (1 - rate)) H_e2(Q, P1)`` with
+    e^e2 = rate e^e1 / (1 - e^e1 (1 - rate)) if e^e1 (1 - rate) < 1; otherwise this
+    divergence is 0.
     """
 
     base: Release
@@ -42,8 +62,12 @@ class MixtureRelease(CurveRelease):
     def delta(self, epsilon: Floats, direction: str) -> Floats:
         rate = self.rate
         if direction == "remove":
-            return np.asarray(rate * self.base.delta(unamplified(epsilon, rate), "remove"), dtype=np.float64)
-        left = -np.expm1(np.minimum(epsilon + np.log1p(-rate), 0.0))  # 1 - e^epsilon (1 - rate), in [0, rate]
+            return np.asarray(
+                rate * self.base.delta(unamplified(epsilon, rate), "remove"),
+                dtype=np.float64,
+            )
+        # 1 - e^epsilon (1 - rate), in [0, rate]
+        left = -np.expm1(np.minimum(epsilon + np.log1p(-rate), 0.0))
         with np.errstate(divide="ignore"):
             raised = np.maximum(0.0, epsilon + np.log(rate) - np.log(left))
         inner = self.base.delta(np.where(left > 0, raised, 0.0), "add")
@@ -65,11 +89,14 @@ class MixtureRelease(CurveRelease):
 class ExchangeRelease(CurveRelease):
     """Base mechanism on a sample of fixed size, for replace-one adjacency.
 
-    In either direction ``H_e1 <= sum_j Pr[j copies of the record are drawn] delta_j(e0)`` with
-    e^e0 = 1 + (e^e1 - 1) / Pr[j >= 1], where delta_j is the guarantee of the base for j records replaced at once.
+    In either direction ``H_e1 <= sum_j Pr[j copies of the record are drawn]
+    delta_j(e0)`` with e^e0 = 1 + (e^e1 - 1) / Pr[j >= 1], where delta_j is the
+    guarantee of the base for j records replaced at once.
     """
 
-    def __init__(self, groups: tuple[Release, ...], masses: Floats, lost: float) -> None:
+    def __init__(
+        self, groups: tuple[Release, ...], masses: Floats, lost: float
+    ) -> None:
         self._groups, self._masses, self._lost = groups, masses, lost
         self._rate = min(1.0, float(masses.sum()) + lost)
         self.never_pure = groups[0].never_pure
@@ -83,12 +110,15 @@ class ExchangeRelease(CurveRelease):
 
 
 class OverlapRelease(CurveRelease):
-    """Gaussian noise on a sum over a Poisson sample, for replace-one adjacency, in either direction.
+    """Gaussian noise on a sum over a Poisson sample, for replace-one adjacency, in
+    either direction.
 
-    ``H_e1((1-q) P0 + q P1, (1-q) P0 + q Q1) = q H_e0(P1, (1-b) P0 + b Q1)`` with e^e1 = 1 + q (e^e0 - 1) and b =
-    e^(e1-e0) (Balle, Barthe and Gaboardi 2018, Theorem 2). With Gaussian noise around the points p, p + u and p + w
-    the right side is the mean of a convex function of a sum of log-normal variables. This mean rises with each of their
-    covariances (Kahane 1986), so it is largest where the points lie on a line, at u = mu and w = -mu.
+    ``H_e1((1-q) P0 + q P1, (1-q) P0 + q Q1) = q H_e0(P1, (1-b) P0 + b Q1)`` with e^e1 =
+    1 + q (e^e0 - 1) and b = e^(e1-e0) (Balle, Barthe and Gaboardi 2018, Theorem 2).
+    With Gaussian noise around the points p, p + u and p + w the right side is the mean
+    of a convex function of a sum of log-normal variables. This mean rises with each of
+    their covariances (Kahane 1986), so it is largest where the points lie on a line, at
+    u = mu and w = -mu.
     """
 
     symmetric = never_pure = True
@@ -99,7 +129,9 @@ class OverlapRelease(CurveRelease):
     def delta(self, epsilon: Floats, direction: str) -> Floats:
         finite = np.minimum(epsilon, LARGEST)
         inner = unamplified(finite, self._rate)
-        found = self._rate * _against_two(inner, np.exp(finite - inner), self._mu, -self._mu)
+        found = self._rate * _against_two(
+            inner, np.exp(finite - inner), self._mu, -self._mu
+        )
         return np.where(np.isfinite(epsilon), found, 0.0)
 
 
@@ -108,18 +140,30 @@ def _against_two(epsilon: Floats, weight: Floats, u: float, w: float) -> Floats:
     with np.errstate(divide="ignore"):
         log_weights = np.log1p(-weight), np.log(weight)
 
-    def missing(z: Floats) -> Floats:  # from the logarithm of the likelihood ratio to epsilon; falls with z
-        return epsilon + np.logaddexp(log_weights[0], log_weights[1] + w * z - w * w / 2) - (u * z - u * u / 2)
+    # from the logarithm of the likelihood ratio to epsilon; falls with z
+    def missing(z: Floats) -> Floats:
+        return (
+            epsilon
+            + np.logaddexp(log_weights[0], log_weights[1] + w * z - w * w / 2)
+            - (u * z - u * u / 2)
+        )
 
-    ends = (epsilon + u * u / 2) / u, (epsilon + u * u / 2 - w * w / 2) / (u - w)  # with one of the two alone
+    # with one of the two alone
+    ends = (epsilon + u * u / 2) / u, (epsilon + u * u / 2 - w * w / 2) / (u - w)
     low, high = np.minimum(*ends), np.maximum(*ends)
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
         above = missing(middle) > 0
         low, high = np.where(above, middle, low), np.where(above, high, middle)
     own = special.log_ndtr(u - high)
-    other = np.logaddexp(log_weights[0] + special.log_ndtr(-high), log_weights[1] + special.log_ndtr(w - high))
-    return np.asarray(np.exp(own) * -np.expm1(np.minimum(epsilon + other - own, 0.0)), dtype=np.float64)
+    other = np.logaddexp(
+        log_weights[0] + special.log_ndtr(-high),
+        log_weights[1] + special.log_ndtr(w - high),
+    )
+    return np.asarray(
+        np.exp(own) * -np.expm1(np.minimum(epsilon + other - own, 0.0)),
+        dtype=np.float64,
+    )
 
 
 def bagging(
@@ -132,12 +176,14 @@ def bagging(
     adjacency: str = "add-remove",
     analysis: str = "tight",
 ) -> PrivacyProfile:
-    """Guarantee of releasing ``n_models`` models, each trained on a random subsample of the records.
+    """Guarantee of releasing ``n_models`` models, each trained on a random subsample of
+    the records.
 
-    The guarantee holds for any base learner and is exact for the learner that publishes its subsample. Let pi be the
-    probability that a given record is drawn at least once. Then ``delta(epsilon) = pi`` for every epsilon >= 0: the
-    release is (0, pi)-DP, and a larger epsilon does not lower delta. The randomness of the draw must stay secret. For
-    Poisson samples use ``subsampled(approximate(0.0, 1.0), sample_rate=...)``.
+    The guarantee holds for any base learner and is exact for the learner that publishes
+    its subsample. Let pi be the probability that a given record is drawn at least once.
+    Then ``delta(epsilon) = pi`` for every epsilon >= 0: the release is (0, pi)-DP, and
+    a larger epsilon does not lower delta. The randomness of the draw must stay secret.
+    For Poisson samples use ``subsampled(approximate(0.0, 1.0), sample_rate=...)``.
 
     Parameters
     ----------
@@ -149,14 +195,15 @@ def bagging(
     replace : bool
         Whether to draw with replacement within a subsample.
     scheme : {"independent", "split"}
-        ``"independent"``: each subsample is drawn independently (the definition of bagging). ``"split"``: all
-        ``n_models * subsample`` records are drawn at once and dealt out to the models (the scheme of the paper's
-        Theorem 4). With replacement, both schemes have the same distribution. Without replacement, ``"split"`` draws at
-        most ``n`` records in total.
+        ``"independent"``: each subsample is drawn independently (the definition of
+        bagging). ``"split"``: all ``n_models * subsample`` records are drawn at once
+        and dealt out to the models (the scheme of the paper's Theorem 4). With
+        replacement, both schemes have the same distribution. Without replacement,
+        ``"split"`` draws at most ``n`` records in total.
     adjacency : {"add-remove", "zero-out", "replace-one"}
     analysis : {"tight", "published"}
-        ``"published"``: only the pair of epsilon and delta in the paper's Theorem 3 (with replacement) or 4 (without);
-        only for add-remove adjacency.
+        ``"published"``: only the pair of epsilon and delta in the paper's Theorem 3
+        (with replacement) or 4 (without); only for add-remove adjacency.
 
     Returns
     -------
@@ -165,37 +212,59 @@ def bagging(
     Raises
     ------
     ValueError
-        If a number is out of its range, more records are drawn without replacement than there are, or an option is
-        invalid.
+        If a number is out of its range, more records are drawn without replacement than
+        there are, or an option is invalid.
     TypeError
         If ``n``, ``subsample`` or ``n_models`` is not an integer.
 
     Source
     ------
-    Liu, Jia and Gong (2021), Theorems 2-6; the exact profile is proved in the bagging chapter of the book.
+    Liu, Jia and Gong (2021), Theorems 2-6; the exact profile is proved in the bagging
+    chapter of the book.
 
     Examples
     --------
     >>> profile = bagging(n=60_000, subsample=300)
-    >>> round(profile.delta(0.0), 12), round(profile.delta(3.0), 12), profile.epsilon(0.004)
+    >>> (
+    ...     round(profile.delta(0.0), 12),
+    ...     round(profile.delta(3.0), 12),
+    ...     profile.epsilon(0.004),
+    ... )
     (0.004987562267, 0.004987562267, inf)
     """
     n_models = check.at_least_one("n_models", n_models)
     scheme = check.one_of("scheme", scheme, ("independent", "split"))
     analysis = check.one_of("analysis", analysis, ("tight", "published"))
-    n, subsample = check.at_least_one("n", n), check.at_least_one("subsample", subsample)
+    n, subsample = (
+        check.at_least_one("n", n),
+        check.at_least_one("subsample", subsample),
+    )
     drawn = n_models * subsample
     if not replace and subsample > n:
-        raise ValueError(f"subsample must be at most n={n} without replacement, got subsample={subsample}")
+        raise ValueError(
+            f"subsample must be at most n={n} without replacement, got"
+            f" subsample={subsample}"
+        )
     if not replace and drawn > n and (scheme == "split" or analysis == "published"):
         who = "scheme='split'" if scheme == "split" else "the published analysis"
-        raise ValueError(f"{who} draws n_models*subsample={drawn} records without replacement; there are only n={n}")
+        raise ValueError(
+            f"{who} draws n_models*subsample={drawn} records without replacement; there"
+            f" are only n={n}"
+        )
 
-    sample = {"n": n, "subsample": subsample, "n_models": n_models, "replace": bool(replace)}
+    sample = {
+        "n": n,
+        "subsample": subsample,
+        "n_models": n_models,
+        "replace": bool(replace),
+    }
     about = describe("bagging", adjacency, **sample, scheme=scheme, analysis=analysis)
     if analysis == "published":
         if adjacency != "add-remove":
-            raise ValueError(f"analysis='published' needs adjacency='add-remove', got adjacency={adjacency!r}")
+            raise ValueError(
+                "analysis='published' needs adjacency='add-remove', got"
+                f" adjacency={adjacency!r}"
+            )
         return _bagging_as_published(n, drawn, replace, about)
     if replace:
         inclusion = power_of_miss(1 / n, drawn)
@@ -204,18 +273,33 @@ def bagging(
     else:
         inclusion = power_of_miss(subsample / n, n_models)
     source = "Liu, Jia and Gong (2021), Theorems 2-6, made exact in the bagging chapter"
-    return PrivacyProfile(SampleRelease(inclusion, adjacency != "add-remove"), **about, source=source, remark=DRAWN)
+    return PrivacyProfile(
+        SampleRelease(inclusion, adjacency != "add-remove"),
+        **about,
+        source=source,
+        remark=DRAWN,
+    )
 
 
-def _bagging_as_published(n: int, drawn: int, replace: bool, about: dict[str, Any]) -> PrivacyProfile:
-    """The pair of Theorem 3 (with replacement) or Theorem 4 (without), as a bare (epsilon, delta) statement."""
+def _bagging_as_published(
+    n: int, drawn: int, replace: bool, about: dict[str, Any]
+) -> PrivacyProfile:
+    """The pair of Theorem 3 (with replacement) or Theorem 4 (without), as a bare
+    (epsilon, delta) statement.
+    """
     if replace:
-        epsilon, delta, theorem = drawn * math.log1p(1 / n), power_of_miss(1 / n, drawn), "Theorem 3"
+        epsilon, delta, theorem = (
+            drawn * math.log1p(1 / n),
+            power_of_miss(1 / n, drawn),
+            "Theorem 3",
+        )
     else:
         epsilon, delta, theorem = -math.log1p(-drawn / (n + 1)), drawn / n, "Theorem 4"
     remark = "valid but not tight: (0, delta) holds with the same delta"
     source = f"Liu, Jia and Gong (2021), {theorem}"
-    return PrivacyProfile(LevelsRelease(((epsilon, delta, 1),)), **about, source=source, remark=remark)
+    return PrivacyProfile(
+        LevelsRelease(((epsilon, delta, 1),)), **about, source=source, remark=remark
+    )
 
 
 def subsampled(
@@ -226,21 +310,24 @@ def subsampled(
     subsample: int | None = None,
     replace: bool = False,
 ) -> PrivacyProfile:
-    """Guarantee of a mechanism that sees only a random sample of the records, drawn in secret.
+    """Guarantee of a mechanism that sees only a random sample of the records, drawn in
+    secret.
 
-    The sample is either a Poisson sample (``sample_rate``) or a sample of fixed size (``n`` and ``subsample``). Let pi
-    be the probability that a record is in the sample. An (epsilon0, delta0)-DP base then gives
-    (log(1 + pi (e^epsilon0 - 1)), pi delta0)-DP. With replacement the delta is larger, because a record may be drawn
+    The sample is either a Poisson sample (``sample_rate``) or a sample of fixed size
+    (``n`` and ``subsample``). Let pi be the probability that a record is in the sample.
+    An (epsilon0, delta0)-DP base then gives (log(1 + pi (e^epsilon0 - 1)), pi
+    delta0)-DP. With replacement the delta is larger, because a record may be drawn
     several times. The function amplifies the whole profile, not only one pair.
 
     Parameters
     ----------
     profile : PrivacyProfile
-        Guarantee of the base mechanism. Its adjacency must be add-remove for a Poisson sample and replace-one for a
-        sample of fixed size. With replacement, the result uses ``profile.group(size)`` for a record that is drawn
-        ``size`` times.
+        Guarantee of the base mechanism. Its adjacency must be add-remove for a Poisson
+        sample and replace-one for a sample of fixed size. With replacement, the result
+        uses ``profile.group(size)`` for a record that is drawn ``size`` times.
     sample_rate : float, in [0, 1], optional
-        Probability with which each record is in the sample, independently of all others.
+        Probability with which each record is in the sample, independently of all
+        others.
     n : int, >= 1, optional
         Number of records, in the larger of two neighbouring data sets.
     subsample : int, >= 1, optional
@@ -251,25 +338,28 @@ def subsampled(
     Returns
     -------
     PrivacyProfile
-        Profile of one release, for the adjacency of the base. ``compose`` assumes a fresh sample for each release.
+        Profile of one release, for the adjacency of the base. ``compose`` assumes a
+        fresh sample for each release.
 
     Raises
     ------
     ValueError
-        If a number is out of its range, the sample is described twice or not at all, or the base profile is for another
-        adjacency.
+        If a number is out of its range, the sample is described twice or not at all, or
+        the base profile is for another adjacency.
     TypeError
         If ``profile`` is not a profile, or ``n`` or ``subsample`` is not an integer.
 
     Source
     ------
-    Li, Qardaji and Su (2012), Theorem 1; Balle, Barthe and Gaboardi (2018), Theorems 8 (Poisson), 9 (without
-    replacement) and 10 (with).
+    Li, Qardaji and Su (2012), Theorem 1; Balle, Barthe and Gaboardi (2018), Theorems 8
+    (Poisson), 9 (without replacement) and 10 (with).
 
     Examples
     --------
     >>> from dpnotes.accounting import approximate, gaussian
-    >>> round(subsampled(approximate(1.0, 1e-5), sample_rate=0.1).delta(0.15856507874), 12)
+    >>> round(
+    ...     subsampled(approximate(1.0, 1e-5), sample_rate=0.1).delta(0.15856507874), 12
+    ... )
     1e-06
     >>> round(subsampled(gaussian(sigma=1.0), sample_rate=0.1).delta(0.3), 9)
     0.00563135
@@ -282,28 +372,46 @@ def subsampled(
     a_profile("profile", profile)
     if (sample_rate is None) == (n is None and subsample is None):
         raise ValueError(
-            "a sample must be described either by sample_rate or by n and subsample, got "
-            f"sample_rate={sample_rate!r}, n={n!r}, subsample={subsample!r}"
+            "a sample must be described either by sample_rate or by n and subsample,"
+            f" got sample_rate={sample_rate!r}, n={n!r}, subsample={subsample!r}"
         )
     if sample_rate is not None:
         if replace:
-            raise ValueError("replace=True needs n and subsample; a Poisson sample holds each record at most once")
+            raise ValueError(
+                "replace=True needs n and subsample; a Poisson sample holds each record"
+                " at most once"
+            )
         return _poisson(profile, check.real("sample_rate", sample_rate, high=1.0))
     if n is None or subsample is None:
-        raise ValueError(f"a sample of fixed size needs both n and subsample, got n={n!r}, subsample={subsample!r}")
-    n, subsample = check.at_least_one("n", n), check.at_least_one("subsample", subsample)
+        raise ValueError(
+            f"a sample of fixed size needs both n and subsample, got n={n!r},"
+            f" subsample={subsample!r}"
+        )
+    n, subsample = (
+        check.at_least_one("n", n),
+        check.at_least_one("subsample", subsample),
+    )
     if not replace and subsample > n:
-        raise ValueError(f"subsample must be at most n={n} without replacement, got subsample={subsample}")
+        raise ValueError(
+            f"subsample must be at most n={n} without replacement, got"
+            f" subsample={subsample}"
+        )
     return _of_fixed_size(profile, n, subsample, bool(replace))
 
 
 def unamplified(epsilon: Floats, rate: float) -> Floats:
-    """Return log(1 + (e^epsilon - 1) / rate), the level of the base that amplification turns into ``epsilon``."""
-    return np.asarray(epsilon + np.log1p(-np.expm1(-epsilon) * ((1 - rate) / rate)), dtype=np.float64)
+    """Return log(1 + (e^epsilon - 1) / rate), the level of the base that
+    amplification turns into ``epsilon``.
+    """
+    return np.asarray(
+        epsilon + np.log1p(-np.expm1(-epsilon) * ((1 - rate) / rate)), dtype=np.float64
+    )
 
 
 def amplified(epsilon: float, rate: float) -> float:
-    """Return log(1 + rate (e^epsilon - 1)), the level into which amplification turns the base's level ``epsilon``."""
+    """Return log(1 + rate (e^epsilon - 1)), the level into which amplification turns
+    the base's level ``epsilon``.
+    """
     if epsilon > LARGEST_EXPONENT:
         return epsilon
     return math.log1p(rate * math.expm1(epsilon)) * (1 + 1e-15)
@@ -311,38 +419,64 @@ def amplified(epsilon: float, rate: float) -> float:
 
 def _needs(adjacency: str, profile: PrivacyProfile, why: str) -> None:
     if profile.adjacency != adjacency:
-        raise ValueError(f"profile must be for {adjacency=}, got adjacency={profile.adjacency!r}; {why}")
+        raise ValueError(
+            f"profile must be for {adjacency=}, got adjacency={profile.adjacency!r};"
+            f" {why}"
+        )
 
 
 def _poisson(profile: PrivacyProfile, rate: float) -> PrivacyProfile:
-    _needs("add-remove", profile, "if a record is replaced, the Poisson samples differ in two draws")
+    _needs(
+        "add-remove",
+        profile,
+        "if a record is replaced, the Poisson samples differ in two draws",
+    )
     about = _about(profile, "Theorem 8", sample_rate=rate)
     if rate == 0:
         return PrivacyProfile(SampleRelease(0.0, both=False), **about)
     if rate == 1:
         return profile
-    return PrivacyProfile(MixtureRelease(profile._release, rate), **about, exactness=profile.exactness)
+    return PrivacyProfile(
+        MixtureRelease(profile._release, rate), **about, exactness=profile.exactness
+    )
 
 
-def _of_fixed_size(profile: PrivacyProfile, n: int, subsample: int, replace: bool) -> PrivacyProfile:
-    _needs("replace-one", profile, "samples of one size cannot differ by adding or removing one record")
+def _of_fixed_size(
+    profile: PrivacyProfile, n: int, subsample: int, replace: bool
+) -> PrivacyProfile:
+    _needs(
+        "replace-one",
+        profile,
+        "samples of one size cannot differ by adding or removing one record",
+    )
     sample = {"n": n, "subsample": subsample, "replace": replace}
     if not replace:
         about, rate = _about(profile, "Theorem 9", **sample), subsample / n
         if rate == 1:
             return profile
-        return PrivacyProfile(ExchangeRelease((profile._release,), np.array([rate]), 0.0), **about)
+        return PrivacyProfile(
+            ExchangeRelease((profile._release,), np.array([rate]), 0.0), **about
+        )
     copies = stats.binom(subsample, 1 / n)
     most = max(1, min(subsample, int(copies.isf(UNLIKELY))))
     groups = tuple(profile.group(size)._release for size in range(1, most + 1))
     masses = np.asarray(copies.pmf(np.arange(1, most + 1)), dtype=np.float64)
     if n > 1:
-        masses *= power_of_miss(1 / n, subsample) / masses.sum()  # as exact as pi itself
+        # as exact as pi itself
+        masses *= power_of_miss(1 / n, subsample) / masses.sum()
     release = ExchangeRelease(groups, masses, float(copies.sf(most)))
     return PrivacyProfile(release, **_about(profile, "Theorem 10", **sample))
 
 
 def _about(profile: PrivacyProfile, theorem: str, **sample: object) -> dict[str, Any]:
     source = joined([profile.source, f"Balle, Barthe and Gaboardi (2018), {theorem}"])
-    known = {"status": profile.status, "assumption": profile.assumption, "source": source, "remark": profile.remark}
-    return describe("subsampled", profile.adjacency, base=part_of(profile), **sample) | known
+    known = {
+        "status": profile.status,
+        "assumption": profile.assumption,
+        "source": source,
+        "remark": profile.remark,
+    }
+    return (
+        describe("subsampled", profile.adjacency, base=part_of(profile), **sample)
+        | known
+    )

@@ -1,4 +1,6 @@
-"""Private votes of teachers or of models on disjoint shards: soft votes, and votes with Laplace or Gaussian noise."""
+"""Private votes of teachers or of models on disjoint shards: soft votes, and votes
+with Laplace or Gaussian noise.
+"""
 
 from __future__ import annotations
 
@@ -30,25 +32,38 @@ from dpnotes.accounting.papers import MOMENTS, personalised_answers
 Counts = ArrayLike  # votes, [queries, n_classes]; no option of the command line
 
 ANALYSES = ("tight", "published")
-SHARDS = "the shard of each record is chosen independently of the other records, for example by a public hash"
-SECRET = (
-    "the votes are as given: the bound holds for the release on this data set against a neighbour's, in both "
-    "directions, for questions chosen before the answers; it is itself a function of the private votes, and must be "
-    "sanitised (smooth sensitivity) before it is published"
+SHARDS = (
+    "the shard of each record is chosen independently of the other records, for example"
+    " by a public hash"
 )
-PATH = "other outcomes of the comparisons would lead to other answered queries, and their cost is not counted"
+SECRET = (
+    "the votes are as given: the bound holds for the release on this data set against a"
+    " neighbour's, in both directions, for questions chosen before the answers; it is"
+    " itself a function of the private votes, and must be sanitised (smooth"
+    " sensitivity) before it is published"
+)
+PATH = (
+    "other outcomes of the comparisons would lead to other answered queries, and their"
+    " cost is not counted"
+)
 FILTER = "Smith and Thakurta (2022) and Koskela, Tobaben and Honkela (2023)"
 
 
 def soft_vote(
-    *, beta: float, answers: int = 1, adjacency: str = "add-remove", analysis: str = "tight"
+    *,
+    beta: float,
+    answers: int = 1,
+    adjacency: str = "add-remove",
+    analysis: str = "tight",
 ) -> PrivacyProfile:
-    """Guarantee of the soft vote: class c, with n_c votes, has probability proportional to ``exp(beta n_c)``.
+    """Guarantee of the soft vote: class c, with n_c votes, has probability proportional
+    to ``exp(beta n_c)``.
 
-    Models are trained on disjoint shards. One record changes one model, which can move its vote: one count falls and
-    another rises, under any adjacency. The log-ratios of the answer's probabilities therefore lie in an interval of
-    length 2 beta. The guarantee is valid for any number of models and classes and for adaptively chosen queries. For
-    one answer it is exact in the limit of many models.
+    Models are trained on disjoint shards. One record changes one model, which can move
+    its vote: one count falls and another rises, under any adjacency. The log-ratios of
+    the answer's probabilities therefore lie in an interval of length 2 beta. The
+    guarantee is valid for any number of models and classes and for adaptively chosen
+    queries. For one answer it is exact in the limit of many models.
 
     Parameters
     ----------
@@ -59,7 +74,8 @@ def soft_vote(
     adjacency : {"add-remove", "zero-out", "replace-one"}
         The guarantee is the same under all three, because one record changes one vote.
     analysis : {"tight", "published"}
-        ``"published"``: the statement of Theorems 7 and 8 of the paper, which does not hold.
+        ``"published"``: the statement of Theorems 7 and 8 of the paper, which does not
+        hold.
 
     Returns
     -------
@@ -74,8 +90,9 @@ def soft_vote(
 
     Source
     ------
-    van der Maaten and Hannun (2020), Theorems 7 and 8, corrected: bounded range 2 beta (Durfee and Rogers 2019), hence
-    beta^2 / 2 zCDP (Cesar and Rogers 2021); Canonne, Kamath and Steinke (2020) for the conversion.
+    van der Maaten and Hannun (2020), Theorems 7 and 8, corrected: bounded range 2 beta
+    (Durfee and Rogers 2019), hence beta^2 / 2 zCDP (Cesar and Rogers 2021); Canonne,
+    Kamath and Steinke (2020) for the conversion.
 
     Examples
     --------
@@ -86,26 +103,38 @@ def soft_vote(
     beta = check.positive("beta", beta)
     answers = check.at_least_one("answers", answers)
     analysis = check.one_of("analysis", analysis, ANALYSES)
-    about = describe("soft_vote", adjacency, beta=beta, answers=answers, analysis=analysis) | {"assumption": SHARDS}
+    about = describe(
+        "soft_vote", adjacency, beta=beta, answers=answers, analysis=analysis
+    ) | {"assumption": SHARDS}
     if analysis == "published":
         return PrivacyProfile(
             ConvertedRelease(beta**2 / 2, answers, pure=beta),
             **about,
             status="refuted",
             source="van der Maaten and Hannun (2020), Theorems 7 and 8",
-            remark="wrong: an answer is 2 beta-DP, not beta-DP, as the proof drops the normaliser; only the branch "
-            "beta'' of Theorem 8 is valid, by two errors that cancel",
+            remark=(
+                "wrong: an answer is 2 beta-DP, not beta-DP, as the proof drops the"
+                " normaliser; only the branch beta'' of Theorem 8 is valid, by two"
+                " errors that cancel"
+            ),
         )
-    source = "van der Maaten and Hannun (2020), Theorem 8, by bounded range (Cesar and Rogers 2021)"
+    source = (
+        "van der Maaten and Hannun (2020), Theorem 8, by bounded range (Cesar and"
+        " Rogers 2021)"
+    )
     return PrivacyProfile(bounded_range(2 * beta, answers), **about, source=source)
 
 
-def soft_vote_beta(epsilon: float, delta: float, *, answers: int, analysis: str = "tight") -> float:
-    """Inverse temperature at which all answers of the soft majority vote together are (epsilon, delta)-DP.
+def soft_vote_beta(
+    epsilon: float, delta: float, *, answers: int, analysis: str = "tight"
+) -> float:
+    """Inverse temperature at which all answers of the soft majority vote together are
+    (epsilon, delta)-DP.
 
-    The result is the larger of two valid choices: ``epsilon / (2 answers)``, and the largest beta for which
-    ``(answers * beta^2 / 2)``-zCDP implies (epsilon, delta)-DP. It errs on the private side:
-    ``soft_vote(beta=beta, answers=answers).delta(epsilon) <= delta``.
+    The result is the larger of two valid choices: ``epsilon / (2 answers)``, and the
+    largest beta for which ``(answers * beta^2 / 2)``-zCDP implies (epsilon, delta)-DP.
+    It errs on the private side: ``soft_vote(beta=beta, answers=answers).delta(epsilon)
+    <= delta``.
 
     Parameters
     ----------
@@ -114,8 +143,9 @@ def soft_vote_beta(epsilon: float, delta: float, *, answers: int, analysis: str 
     answers : int, >= 1
         Total number of queries that are answered; they may be chosen adaptively.
     analysis : {"tight", "published"}
-        ``"published"``: Theorem 7 for delta = 0 and Theorem 8 otherwise. The beta of Theorem 7 is too large by a factor
-        2. The beta of Theorem 8 is too large for few answers; the vote is then not (epsilon, delta)-DP.
+        ``"published"``: Theorem 7 for delta = 0 and Theorem 8 otherwise. The beta of
+        Theorem 7 is too large by a factor 2. The beta of Theorem 8 is too large for few
+        answers; the vote is then not (epsilon, delta)-DP.
 
     Returns
     -------
@@ -129,11 +159,15 @@ def soft_vote_beta(epsilon: float, delta: float, *, answers: int, analysis: str 
 
     Source
     ------
-    van der Maaten and Hannun (2020), Theorems 7 and 8, corrected as in :func:`soft_vote`.
+    van der Maaten and Hannun (2020), Theorems 7 and 8, corrected as in
+    :func:`soft_vote`.
 
     Examples
     --------
-    >>> round(soft_vote_beta(1.0, 1e-5, answers=100), 10), soft_vote_beta(1.0, 0.0, answers=100)
+    >>> (
+    ...     round(soft_vote_beta(1.0, 1e-5, answers=100), 10),
+    ...     soft_vote_beta(1.0, 0.0, answers=100),
+    ... )
     (0.0247210822, 0.005)
     """
     epsilon = check.positive("epsilon", epsilon)
@@ -168,28 +202,33 @@ def noisy_vote(
     adjacency: str = "add-remove",
     analysis: str = "tight",
 ) -> PrivacyProfile:
-    """Guarantee of answering with the class with most votes, after Laplace noise of scale 1 / lambda on each class.
+    """Guarantee of answering with the class with most votes, after Laplace noise of
+    scale 1 / lambda on each class.
 
-    Lambda is ``inverse_scale``. With k partitions, a class with n_c votes has the count n_c / k. One record changes one
-    model of each partition, so the counts fall by at most 1 in all and rise by at most 1 in all. An answer is
-    (2 lambda)-DP. With two classes, an answer is the event that a difference of two Laplace variables exceeds a margin,
-    and one record changes this margin by at most 2. The log-odds of the event change by at most lambda per unit of the
-    margin, because (1 + u/2)^2 <= e^u for u >= 0. So they change by at most 2 lambda in all. The rho of zCDP that
-    follows from this bounded range is a quarter of the rho that follows from the pure guarantee. The guarantee is valid
-    for adaptively chosen queries.
+    Lambda is ``inverse_scale``. With k partitions, a class with n_c votes has the count
+    n_c / k. One record changes one model of each partition, so the counts fall by at
+    most 1 in all and rise by at most 1 in all. An answer is (2 lambda)-DP. With two
+    classes, an answer is the event that a difference of two Laplace variables exceeds a
+    margin, and one record changes this margin by at most 2. The log-odds of the event
+    change by at most lambda per unit of the margin, because (1 + u/2)^2 <= e^u for u >=
+    0. So they change by at most 2 lambda in all. The rho of zCDP that follows from this
+    bounded range is a quarter of the rho that follows from the pure guarantee. The
+    guarantee is valid for adaptively chosen queries.
 
     Parameters
     ----------
     inverse_scale : float, > 0
-        The paper's lambda, the *inverse* scale of the noise, per vote: larger means less noise and less privacy.
+        The paper's lambda, the *inverse* scale of the noise, per vote: larger means
+        less noise and less privacy.
     answers : int, >= 1
         Total number of queries that are answered; it must not depend on the data.
     n_classes : int, >= 2
     adjacency : {"add-remove", "zero-out", "replace-one"}
-        The guarantee is the same under all three, because one record changes one vote of each partition.
+        The guarantee is the same under all three, because one record changes one vote
+        of each partition.
     analysis : {"tight", "published"}
-        ``"published"``: moments 2 lambda^2 l (l + 1) at integer orders l up to 100, for any number of classes; valid
-        but loose.
+        ``"published"``: moments 2 lambda^2 l (l + 1) at integer orders l up to 100, for
+        any number of classes; valid but loose.
 
     Returns
     -------
@@ -198,20 +237,27 @@ def noisy_vote(
     Raises
     ------
     ValueError
-        If inverse_scale is not positive and finite, answers is below 1, n_classes below 2, or an option is invalid.
+        If inverse_scale is not positive and finite, answers is below 1, n_classes below
+        2, or an option is invalid.
     TypeError
         If answers or n_classes is not an integer.
 
     Source
     ------
-    Jordon, Yoon and van der Schaar (2019), Theorems 1 and 4 with m = 1; the bounded range is proved in the chapter on
-    differentially private bagging. For more than two classes: Kairouz, Oh and Viswanath (2015).
+    Jordon, Yoon and van der Schaar (2019), Theorems 1 and 4 with m = 1; the bounded
+    range is proved in the chapter on differentially private bagging. For more than two
+    classes: Kairouz, Oh and Viswanath (2015).
 
     Examples
     --------
     >>> round(noisy_vote(inverse_scale=0.04, answers=38).epsilon(1e-5), 6)
     0.997208
-    >>> round(noisy_vote(inverse_scale=0.04, answers=38, analysis="published").epsilon(1e-5), 6)
+    >>> round(
+    ...     noisy_vote(inverse_scale=0.04, answers=38, analysis="published").epsilon(
+    ...         1e-5
+    ...     ),
+    ...     6,
+    ... )
     2.488893
     """
     beta = check.positive("inverse_scale", inverse_scale)
@@ -219,27 +265,57 @@ def noisy_vote(
     n_classes = check.at_least("n_classes", n_classes, 2, why="one class needs no vote")
     analysis = check.one_of("analysis", analysis, ANALYSES)
     about = describe(
-        "noisy_vote", adjacency, inverse_scale=beta, answers=answers, n_classes=n_classes, analysis=analysis
+        "noisy_vote",
+        adjacency,
+        inverse_scale=beta,
+        answers=answers,
+        n_classes=n_classes,
+        analysis=analysis,
     )
-    about["assumption"] = f"{SHARDS}, and the number of answers does not depend on the data"
+    about["assumption"] = (
+        f"{SHARDS}, and the number of answers does not depend on the data"
+    )
     if analysis == "published":
         source = "Jordon, Yoon and van der Schaar (2019), Theorem 4 with m = 1"
-        remark = "valid but not tight: a better conversion and, between two classes, bounded range give more"
+        remark = (
+            "valid but not tight: a better conversion and, between two classes, bounded"
+            " range give more"
+        )
         release = ConvertedRelease(2 * beta**2, answers, moments=MOMENTS)
         return PrivacyProfile(release, **about, source=source, remark=remark)
     if n_classes == 2:
-        source = "Jordon, Yoon and van der Schaar (2019), Theorem 1, by bounded range (Cesar and Rogers 2021)"
+        source = (
+            "Jordon, Yoon and van der Schaar (2019), Theorem 1, by bounded range (Cesar"
+            " and Rogers 2021)"
+        )
         return PrivacyProfile(bounded_range(2 * beta, answers), **about, source=source)
-    source = "Jordon, Yoon and van der Schaar (2019), Theorem 1; Kairouz, Oh and Viswanath (2015)"
-    remark = "a range of 2 inverse_scale is proved for two classes only; Gumbel or Gaussian noise do better for more"
-    return PrivacyProfile(LevelsRelease(((2 * beta, 0.0, answers),)), **about, source=source, remark=remark)
+    source = (
+        "Jordon, Yoon and van der Schaar (2019), Theorem 1; Kairouz, Oh and Viswanath"
+        " (2015)"
+    )
+    remark = (
+        "a range of 2 inverse_scale is proved for two classes only; Gumbel or Gaussian"
+        " noise do better for more"
+    )
+    return PrivacyProfile(
+        LevelsRelease(((2 * beta, 0.0, answers),)),
+        **about,
+        source=source,
+        remark=remark,
+    )
 
 
 @check.renamed(inverse_scale=("noise",))
 def noisy_vote_answers(
-    epsilon: float, delta: float, *, inverse_scale: float, n_classes: int = 2, analysis: str = "tight"
+    epsilon: float,
+    delta: float,
+    *,
+    inverse_scale: float,
+    n_classes: int = 2,
+    analysis: str = "tight",
 ) -> int:
-    """Largest number of answers of :func:`noisy_vote` that are together (epsilon, delta)-DP.
+    """Largest number of answers of :func:`noisy_vote` that are together (epsilon,
+    delta)-DP.
 
     Parameters
     ----------
@@ -247,11 +323,12 @@ def noisy_vote_answers(
     delta : float, in [0, 1)
         Delta of the guarantee, which must be positive for the published analysis.
     inverse_scale : float, > 0
-        The paper's lambda, the *inverse* scale of the Laplace noise on each class, per vote.
+        The paper's lambda, the *inverse* scale of the Laplace noise on each class, per
+        vote.
     n_classes : int, >= 2
     analysis : {"tight", "published"}
-        ``"published"``: the count of the paper's loop, which stops *after* the answer that reaches epsilon. This count
-        is one larger than the budget allows.
+        ``"published"``: the count of the paper's loop, which stops *after* the answer
+        that reaches epsilon. This count is one larger than the budget allows.
 
     Returns
     -------
@@ -264,11 +341,15 @@ def noisy_vote_answers(
 
     Source
     ------
-    Jordon, Yoon and van der Schaar (2019), Algorithm 1 with m = 1; the sources of :func:`noisy_vote`.
+    Jordon, Yoon and van der Schaar (2019), Algorithm 1 with m = 1; the sources of
+    :func:`noisy_vote`.
 
     Examples
     --------
-    >>> [noisy_vote_answers(1.0, 1e-5, inverse_scale=0.04, analysis=name) for name in ("tight", "published")]
+    >>> [
+    ...     noisy_vote_answers(1.0, 1e-5, inverse_scale=0.04, analysis=name)
+    ...     for name in ("tight", "published")
+    ... ]
     [38, 7]
     """
     epsilon = check.positive("epsilon", epsilon)
@@ -277,10 +358,17 @@ def noisy_vote_answers(
     analysis = check.one_of("analysis", analysis, ANALYSES)
     if analysis == "published":
         return personalised_answers(epsilon, delta, inverse_scale=beta, m=1.0)
-    delta = check.real("delta", delta, high=1.0, below="every number of answers meets delta = 1")
+    delta = check.real(
+        "delta", delta, high=1.0, below="every number of answers meets delta = 1"
+    )
 
     def within(answers: int) -> bool:
-        return noisy_vote(inverse_scale=beta, answers=answers, n_classes=n_classes).delta(epsilon) <= delta
+        return (
+            noisy_vote(inverse_scale=beta, answers=answers, n_classes=n_classes).delta(
+                epsilon
+            )
+            <= delta
+        )
 
     return largest_integer(within)
 
@@ -293,29 +381,32 @@ def gnmax(
     adjacency: str = "add-remove",
     analysis: str = "tight",
 ) -> PrivacyProfile:
-    """Guarantee of answering with the class with most votes after Gaussian noise on each count.
+    """Guarantee of answering with the class with most votes after Gaussian noise on
+    each count.
 
-    One record changes one teacher, which can move its vote, so the counts change by sqrt 2 in L2 norm under any
-    adjacency. The guarantee is exact for the release of all noisy counts, and valid for adaptively chosen queries. With
-    ``counts`` the result is a data-dependent bound, which is far smaller where teachers agree. This bound is
-    *per-instance*, holds only for queries that do not depend on the answers, and must not be published. It holds in
-    both directions: for the answers of this data set against the answers of a neighbouring data set, and for the
-    reverse. The bound for the reverse is larger, and Theorem 6 of Papernot et al. (2018) does not cover it.
+    One record changes one teacher, which can move its vote, so the counts change by
+    sqrt 2 in L2 norm under any adjacency. The guarantee is exact for the release of all
+    noisy counts, and valid for adaptively chosen queries. With ``counts`` the result is
+    a data-dependent bound, which is far smaller where teachers agree. This bound is
+    *per-instance*, holds only for queries that do not depend on the answers, and must
+    not be published. It holds in both directions: for the answers of this data set
+    against the answers of a neighbouring data set, and for the reverse. The bound for
+    the reverse is larger, and Theorem 6 of Papernot et al. (2018) does not cover it.
 
     Parameters
     ----------
     sigma : float, > 0
         Standard deviation of the noise on each count, in votes.
     answers : int, >= 1
-        Total number of queries that are answered; with ``counts``, the number of times that each query in ``counts``
-        is answered.
+        Total number of queries that are answered; with ``counts``, the number of times
+        that each query in ``counts`` is answered.
     counts : None or array_like, [queries, n_classes], >= 0
         Votes for each class, before noise.
     adjacency : {"add-remove", "zero-out", "replace-one"}
         The guarantee is the same under all three, because one record changes one vote.
     analysis : {"tight", "published"}
-        ``"published"``: Renyi divergence and its classical conversion instead of the exact profile. This analysis does
-        not accept ``counts``.
+        ``"published"``: Renyi divergence and its classical conversion instead of the
+        exact profile. This analysis does not accept ``counts``.
 
     Returns
     -------
@@ -324,30 +415,40 @@ def gnmax(
     Raises
     ------
     ValueError
-        If sigma is not positive and finite, answers is below 1, counts are negative or not [queries, n_classes], or an
-        option is invalid.
+        If sigma is not positive and finite, answers is below 1, counts are negative or
+        not [queries, n_classes], or an option is invalid.
     TypeError
         If answers is not an integer.
 
     Source
     ------
-    Papernot et al. (2018), Proposition 8; Dong, Roth and Su (2022) for the exact composition. For given counts,
-    Proposition 7 of Papernot et al. (2018) bounds the probability q of an answer other than the class with most votes.
-    Let a test reject with probability p under one data set, where p <= q or p >= 1 - q. Under the other data set
-    it rejects with probability at most Phi(Phi^-1(p) + sqrt 2 / sigma).
+    Papernot et al. (2018), Proposition 8; Dong, Roth and Su (2022) for the exact
+    composition. For given counts, Proposition 7 of Papernot et al. (2018) bounds the
+    probability q of an answer other than the class with most votes. Let a test reject
+    with probability p under one data set, where p <= q or p >= 1 - q. Under the other
+    data set it rejects with probability at most Phi(Phi^-1(p) + sqrt 2 / sigma).
 
     Examples
     --------
     >>> round(gnmax(sigma=40.0, answers=100).epsilon(1e-5), 6)
     1.356467
-    >>> round(gnmax(sigma=40.0, answers=100, counts=[[240, 5, 5]]).epsilon(1e-5), 6)  # one batch, 100 times
+    >>> round(
+    ...     gnmax(sigma=40.0, answers=100, counts=[[240, 5, 5]]).epsilon(1e-5), 6
+    ... )  # one batch, 100 times
     0.208019
     """
     sigma = check.positive("sigma", sigma)
     answers = check.at_least_one("answers", answers)
     analysis = check.one_of("analysis", analysis, ANALYSES)
     votes = None if counts is None else _votes(counts, analysis)
-    about = describe("gnmax", adjacency, sigma=sigma, answers=answers, analysis=analysis, **_shown(votes))
+    about = describe(
+        "gnmax",
+        adjacency,
+        sigma=sigma,
+        answers=answers,
+        analysis=analysis,
+        **_shown(votes),
+    )
     return _aggregate(answers, 0.0, votes, sigma, analysis, about)
 
 
@@ -361,12 +462,15 @@ def confident_gnmax(
     adjacency: str = "add-remove",
     analysis: str = "tight",
 ) -> PrivacyProfile:
-    """Guarantee of answering, by :func:`gnmax`, only if the largest count plus Gaussian noise reaches a threshold.
+    """Guarantee of answering, by :func:`gnmax`, only if the largest count plus Gaussian
+    noise reaches a threshold.
 
-    One record changes the largest count by at most 1, and every query compares this count with the threshold. Without
-    ``counts`` the guarantee holds in the worst case, if the aggregator stops for good after ``queries`` queries, or
-    earlier, once it has answered ``answers`` of them. Which queries are answered, and how many, depends on the data and
-    on the noise. The composition is therefore fully adaptive; it is valid because no run spends more than this bound.
+    One record changes the largest count by at most 1, and every query compares this
+    count with the threshold. Without ``counts`` the guarantee holds in the worst case,
+    if the aggregator stops for good after ``queries`` queries, or earlier, once it has
+    answered ``answers`` of them. Which queries are answered, and how many, depends on
+    the data and on the noise. The composition is therefore fully adaptive; it is valid
+    because no run spends more than this bound.
 
     Parameters
     ----------
@@ -379,14 +483,15 @@ def confident_gnmax(
     answers : int, in [0, queries]
         Largest number of queries that the aggregator answers.
     counts : None or array_like, [answers, n_classes], >= 0
-        Votes on the answered queries, before noise. If they are given, the result is the data-dependent bound for these
-        answers; the comparisons with the threshold are charged for the worst case. Another run can answer other
-        queries; the bound does not count their cost, as ``assumption`` says.
+        Votes on the answered queries, before noise. If they are given, the result is
+        the data-dependent bound for these answers; the comparisons with the threshold
+        are charged for the worst case. Another run can answer other queries; the bound
+        does not count their cost, as ``assumption`` says.
     adjacency : {"add-remove", "zero-out", "replace-one"}
         The guarantee is the same under all three, because one record changes one vote.
     analysis : {"tight", "published"}
-        ``"published"``: Renyi divergence and its classical conversion instead of the exact profile. This analysis does
-        not accept ``counts``.
+        ``"published"``: Renyi divergence and its classical conversion instead of the
+        exact profile. This analysis does not accept ``counts``.
 
     Returns
     -------
@@ -395,19 +500,23 @@ def confident_gnmax(
     Raises
     ------
     ValueError
-        If a number is outside its range, counts are negative or not [answers, n_classes], or an option is invalid.
+        If a number is outside its range, counts are negative or not [answers,
+        n_classes], or an option is invalid.
     TypeError
         If queries or answers is not an integer.
 
     Source
     ------
-    Papernot et al. (2018), Section 4; the sources of :func:`gnmax` for given counts. For a number of releases that
-    depends on earlier outputs: Smith and Thakurta (2022) and Koskela, Tobaben and Honkela (2023) with Gaussian noise,
-    Feldman and Zrnic (2021) with Renyi divergences.
+    Papernot et al. (2018), Section 4; the sources of :func:`gnmax` for given counts.
+    For a number of releases that depends on earlier outputs: Smith and Thakurta (2022)
+    and Koskela, Tobaben and Honkela (2023) with Gaussian noise, Feldman and Zrnic
+    (2021) with Renyi divergences.
 
     Examples
     --------
-    >>> profile = confident_gnmax(sigma_threshold=150.0, sigma_answer=40.0, queries=170, answers=170)
+    >>> profile = confident_gnmax(
+    ...     sigma_threshold=150.0, sigma_answer=40.0, queries=170, answers=170
+    ... )
     >>> round(profile.epsilon(0.18), 8), round(profile.advantage, 6)
     (0.01345677, 0.185442)
     """
@@ -418,37 +527,59 @@ def confident_gnmax(
     analysis = check.one_of("analysis", analysis, ANALYSES)
     votes = None if counts is None else _votes(counts, analysis)
     if votes is not None and len(votes) != answers:
-        raise ValueError(f"counts must have one row for each of answers={answers}, got {len(votes)} rows")
-    asked = {"queries": queries, "answers": answers, "analysis": analysis, **_shown(votes)}
+        raise ValueError(
+            f"counts must have one row for each of answers={answers}, got {len(votes)}"
+            " rows"
+        )
+    asked = {
+        "queries": queries,
+        "answers": answers,
+        "analysis": analysis,
+        **_shown(votes),
+    }
     sigmas = {"sigma_threshold": sigma_threshold, "sigma_answer": sigma_answer}
     about = describe("confident_gnmax", adjacency, **sigmas, **asked)
     times = answers if votes is None else 1  # the votes are those of all the answers
-    profile = _aggregate(times, queries / sigma_threshold**2, votes, sigma_answer, analysis, about)
+    profile = _aggregate(
+        times, queries / sigma_threshold**2, votes, sigma_answer, analysis, about
+    )
     if votes is not None:
         return profile.with_(assumption=f"{profile.assumption}; {PATH}")
     theorem = "Feldman and Zrnic (2021)" if analysis == "published" else FILTER
-    return profile.with_(source=f"{profile.source}; {theorem} for a number of answers that depends on the data")
+    return profile.with_(
+        source=(
+            f"{profile.source}; {theorem} for a number of answers that depends on the"
+            " data"
+        )
+    )
 
 
-def chunk_filter(*, budget: float, sigma: float, one_hot: bool = True, adjacency: str = "add-remove") -> PrivacyProfile:
-    """Guarantee of votes with Gaussian noise in which each teacher stops voting when its budget is spent.
+def chunk_filter(
+    *, budget: float, sigma: float, one_hot: bool = True, adjacency: str = "add-remove"
+) -> PrivacyProfile:
+    """Guarantee of votes with Gaussian noise in which each teacher stops voting when
+    its budget is spent.
 
-    Teacher j votes with a vector v of length at most 1, or abstains (v = 0), by any rule that looks only at its own
-    shard and at past answers. Each vote uses ``||v||^2`` of the teacher's budget; a teacher whose remaining budget is
-    too small for a vote abstains from then on. The mechanism releases the class of the largest sum of votes plus noise,
-    and never reveals who abstains. The number of queries is unlimited, and they may be chosen adaptively.
+    Teacher j votes with a vector v of length at most 1, or abstains (v = 0), by any
+    rule that looks only at its own shard and at past answers. Each vote uses
+    ``||v||^2`` of the teacher's budget; a teacher whose remaining budget is too small
+    for a vote abstains from then on. The mechanism releases the class of the largest
+    sum of votes plus noise, and never reveals who abstains. The number of queries is
+    unlimited, and they may be chosen adaptively.
 
     Parameters
     ----------
     budget : float, > 0
-        Sum of squared lengths of the votes that a teacher may cast; with one-hot votes, the number of votes.
+        Sum of squared lengths of the votes that a teacher may cast; with one-hot votes,
+        the number of votes.
     sigma : float, > 0
         Standard deviation of the noise on each class, in votes.
     one_hot : bool
-        Whether each vote is for one class, with weight 1. The difference of two votes of one teacher then has a length
-        of at most sqrt 2 instead of 2.
+        Whether each vote is for one class, with weight 1. The difference of two votes
+        of one teacher then has a length of at most sqrt 2 instead of 2.
     adjacency : {"add-remove", "zero-out", "replace-one"}
-        The guarantee is the same under all three, because one record changes one teacher.
+        The guarantee is the same under all three, because one record changes one
+        teacher.
 
     Returns
     -------
@@ -472,7 +603,9 @@ def chunk_filter(*, budget: float, sigma: float, one_hot: bool = True, adjacency
     sigma = check.positive("sigma", sigma)
     return PrivacyProfile(
         GaussianRelease(math.sqrt(budget * (2 if one_hot else 4)) / sigma),
-        **describe("chunk_filter", adjacency, budget=budget, sigma=sigma, one_hot=bool(one_hot)),
+        **describe(
+            "chunk_filter", adjacency, budget=budget, sigma=sigma, one_hot=bool(one_hot)
+        ),
         assumption=f"{SHARDS}, and each record is in one chunk",
         source="Feldman and Zrnic (2021); Koskela, Tobaben and Honkela (2023)",
         exactness="upper bound",
@@ -480,31 +613,66 @@ def chunk_filter(*, budget: float, sigma: float, one_hot: bool = True, adjacency
 
 
 def _aggregate(
-    answers: int, compared: float, votes: Floats | None, sigma: float, analysis: str, about: dict[str, Any]
+    answers: int,
+    compared: float,
+    votes: Floats | None,
+    sigma: float,
+    analysis: str,
+    about: dict[str, Any],
 ) -> PrivacyProfile:
-    """Profile of answers of squared mu 2 / sigma^2 each (``votes`` so often) and comparisons of ``compared`` in all."""
+    """Profile of answers of squared mu 2 / sigma^2 each (``votes`` so often) and
+    comparisons of ``compared`` in all.
+    """
     total = answers * (1 if votes is None else len(votes)) * (2 / sigma**2) + compared
     if votes is not None:
-        source = "Papernot et al. (2018), Proposition 7, with the trade-off function of Gaussian noise; see gnmax"
-        about |= {"status": "per-instance", "assumption": f"{SHARDS}; {SECRET}", "source": source}
+        source = (
+            "Papernot et al. (2018), Proposition 7, with the trade-off function of"
+            " Gaussian noise; see gnmax"
+        )
+        about |= {
+            "status": "per-instance",
+            "assumption": f"{SHARDS}; {SECRET}",
+            "source": source,
+        }
         curve = Tabulated(_DataDependent(votes, sigma))
         dependent = RenyiRelease(Total(((answers, curve), (1, Line(compared / 2)))))
-        return PrivacyProfile(LeastRelease((dependent, GaussianRelease(math.sqrt(total)))), **about)
+        return PrivacyProfile(
+            LeastRelease((dependent, GaussianRelease(math.sqrt(total)))), **about
+        )
     about["assumption"] = SHARDS
     if analysis == "published":
-        source = "Papernot et al. (2018), Proposition 8, and Mironov (2017), Proposition 3"
-        remark = "valid but not tight: the composition of Gaussian noise is known exactly"
-        return PrivacyProfile(ConvertedRelease(total / 2, 1), **about, source=source, remark=remark)
-    source = "Papernot et al. (2018), Proposition 8, composed exactly (Dong, Roth and Su 2022)"
-    return PrivacyProfile(GaussianRelease(math.sqrt(total)), **about, source=source, exactness="upper bound")
+        source = (
+            "Papernot et al. (2018), Proposition 8, and Mironov (2017), Proposition 3"
+        )
+        remark = (
+            "valid but not tight: the composition of Gaussian noise is known exactly"
+        )
+        return PrivacyProfile(
+            ConvertedRelease(total / 2, 1), **about, source=source, remark=remark
+        )
+    source = (
+        "Papernot et al. (2018), Proposition 8, composed exactly (Dong, Roth and Su"
+        " 2022)"
+    )
+    return PrivacyProfile(
+        GaussianRelease(math.sqrt(total)),
+        **about,
+        source=source,
+        exactness="upper bound",
+    )
 
 
 def _votes(counts: ArrayLike, analysis: str) -> Floats:
     votes = check.array("counts", counts, finite=True)
     if votes.ndim != 2 or votes.shape[0] < 1 or votes.shape[1] < 2:
-        raise ValueError(f"counts must be [queries, n_classes] with n_classes >= 2, got shape {votes.shape}")
+        raise ValueError(
+            "counts must be [queries, n_classes] with n_classes >= 2, got shape"
+            f" {votes.shape}"
+        )
     if analysis == "published":
-        raise ValueError("analysis must be 'tight' if counts are given, got analysis='published'")
+        raise ValueError(
+            "analysis must be 'tight' if counts are given, got analysis='published'"
+        )
     return votes
 
 
@@ -514,34 +682,47 @@ def _shown(votes: Floats | None) -> dict[str, Any]:
 
 
 class _DataDependent:
-    """Renyi divergence of the answers to queries with the given votes, both directions, summed over the queries.
+    """Renyi divergence of the answers to queries with the given votes, both directions,
+    summed over the queries.
 
-    A test that rejects on the outcomes S has P(S) <= q or P(S) >= 1 - q, as S leaves out the likely answer or holds it,
-    and Q(S) <= Phi(Phi^-1(P(S)) + mu), mu = sqrt 2 / sigma, as the noise is Gaussian. The pair N(0, 1), N(mu, 1) with
-    the losses between the quantiles q and 1 - q merged into one attains all of these, so that it dominates (P, Q), and
-    hence (Q, P): the divergence is at most its divergence, in the direction in which it is larger.
+    A test that rejects on the outcomes S has P(S) <= q or P(S) >= 1 - q, as S leaves
+    out the likely answer or holds it, and Q(S) <= Phi(Phi^-1(P(S)) + mu), mu = sqrt 2 /
+    sigma, as the noise is Gaussian. The pair N(0, 1), N(mu, 1) with the losses between
+    the quantiles q and 1 - q merged into one attains all of these, so that it dominates
+    (P, Q), and hence (Q, P): the divergence is at most its divergence, in the direction
+    in which it is larger.
     """
 
     def __init__(self, votes: Floats, sigma: float) -> None:
         leads = votes.max(-1, keepdims=True) - votes
         others = np.sort(leads, axis=-1)[:, 1:]  # all but one class of most votes
         exponents = special.log_ndtr(-others / (math.sqrt(2) * sigma))
-        capped = np.minimum(special.logsumexp(exponents, axis=-1), math.log1p(-1 / votes.shape[1]))
-        self._log_q, self._repeats = np.unique(capped, return_counts=True)  # chance of another answer, at most
+        capped = np.minimum(
+            special.logsumexp(exponents, axis=-1), math.log1p(-1 / votes.shape[1])
+        )
+        # chance of another answer, at most
+        self._log_q, self._repeats = np.unique(capped, return_counts=True)
         self._sigma = sigma
 
     def __call__(self, alpha: Floats) -> Floats:
         mu = math.sqrt(2) / self._sigma
         order = np.asarray(alpha, dtype=np.float64)[..., None]  # [..., queries]
         quantile = np.maximum(-special.ndtri_exp(self._log_q), 0.0)
-        with np.errstate(all="ignore"):  # where nothing is merged, or the doubles end, the bound is not used
+        # where nothing is merged, or the doubles end, the bound is not used
+        with np.errstate(all="ignore"):
             log_p = np.log1p(-2 * special.ndtr(-quantile))  # of the merged losses
             above = special.log_ndtr(quantile - mu)
             log_q = above + np.log(-np.expm1(special.log_ndtr(-quantile - mu) - above))
             scale = order * (order - 1) * mu**2 / 2
             excess = [
                 np.logaddexp(
-                    scale + np.logaddexp(*(special.log_ndtr(sign * power * mu - quantile) for sign in (1, -1))),
+                    scale
+                    + np.logaddexp(
+                        *(
+                            special.log_ndtr(sign * power * mu - quantile)
+                            for sign in (1, -1)
+                        )
+                    ),
                     power * log_q + (1 - power) * log_p,
                 )
                 for power in (order, 1 - order)  # of the neighbour's probability
@@ -549,25 +730,35 @@ class _DataDependent:
             bound = np.maximum(np.maximum(*excess), 0.0) / (order - 1)
         general = order / self._sigma**2
         usable = (self._log_q < -math.log(2)) & ~np.isnan(bound)
-        return np.asarray((np.where(usable, np.fmin(bound, general), general) * self._repeats).sum(-1))
+        return np.asarray(
+            (np.where(usable, np.fmin(bound, general), general) * self._repeats).sum(-1)
+        )
 
 
 def bounded_range(width: float, answers: int) -> Release:
-    """Release of ``answers`` answers, each with log-likelihood ratios in an interval of length ``width``."""
+    """Release of ``answers`` answers, each with log-likelihood ratios in an interval
+    of length ``width``.
+    """
     one = BoundedRangeRelease(width)
     return one if answers == 1 else together([(one, answers)])
 
 
 def largest_integer(valid: Callable[[int], bool]) -> int:
-    """Largest n >= 0 with ``valid(n)``; the test must hold at 0 and, once it is false, stay false."""
+    """Largest n >= 0 with ``valid(n)``; the test must hold at 0 and, once it is
+    false, stay false.
+    """
     high = 1
     while valid(high):
         high *= 2
-    return high // 2 + bisect_left(range(high // 2 + 1, high), True, key=lambda n: not valid(n))
+    return high // 2 + bisect_left(
+        range(high // 2 + 1, high), True, key=lambda n: not valid(n)
+    )
 
 
 def largest_rho(epsilon: float, delta: float) -> float:
-    """Largest rho at which rho-zCDP gives (epsilon, delta)-DP, as precise as the search for the best order."""
+    """Largest rho at which rho-zCDP gives (epsilon, delta)-DP, as precise as the
+    search for the best order.
+    """
 
     def negative_rho(alpha: Floats, spent: Floats) -> Floats:
         spent = np.log1p(-1 / alpha) - (math.log(delta) + np.log(alpha)) / (alpha - 1)

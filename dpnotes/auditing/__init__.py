@@ -1,4 +1,5 @@
-"""Audits of training procedures: lower bounds on their privacy loss, and tests of the guarantees that they claim.
+"""Audits of training procedures: lower bounds on their privacy loss, and tests of the
+guarantees that they claim.
 
 Each bound holds with a stated confidence. Surviving an audit does not prove a claim.
 """

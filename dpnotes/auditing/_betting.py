@@ -1,4 +1,6 @@
-"""Sequential audits: bets against the claim, which refute it once their wealth is large enough."""
+"""Sequential audits: bets against the claim, which refute it once their wealth is
+large enough.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,18 @@ from dpnotes._validation import Floats
 from dpnotes.accounting import PrivacyProfile
 from dpnotes.auditing._scores import runs_adjacency, thresholds_between
 
-DELTAS = np.array([0.0, 1e-6, 1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9])  # a claim's lines
+# a claim's lines
+DELTAS = np.array(
+    [0.0, 1e-6, 1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9]
+)
 GROWTH = 1.1  # by which the runs grow until the bet is chosen again
 STAKE = 0.9  # largest fraction of the wealth that one pair can lose
 
 
 class _Bet(NamedTuple):
-    """A bet that scores of runs with the record are beyond a threshold more often than the claim allows."""
+    """A bet that scores of runs with the record are beyond a threshold more often
+    than the claim allows.
+    """
 
     column: int = 0
     threshold: float = 0.0
@@ -30,24 +37,36 @@ class _Bet(NamedTuple):
     stake: float = 0.0  # nothing is bet at first
 
     def payoff(self, member: Floats, nonmember: Floats) -> float:
-        ours, theirs = (bool(each[self.column] >= self.threshold) == self.above for each in (member, nonmember))
+        ours, theirs = (
+            bool(each[self.column] >= self.threshold) == self.above
+            for each in (member, nonmember)
+        )
         likelier, other = (theirs, ours) if self.swapped else (ours, theirs)
         return likelier - self.factor * other - self.delta
 
 
 class Betting:
-    """Test a claim sequentially, after each pair of one run with the record and one run without it.
+    """Test a claim sequentially, after each pair of one run with the record and one run
+    without it.
 
-    Guarantees: if the claim is true, the probability that the wealth of the bets, which starts at 1, ever reaches
-    ``1 / (1 - confidence)`` is at most ``1 - confidence``. Therefore you may inspect the wealth after each pair, stop
-    at any time, and continue later. The argument: for any event A and any epsilon, a true claim has
+    Guarantees: if the claim is true, the probability that the wealth of the bets, which
+    starts at 1, ever reaches
+    ``1 / (1 - confidence)`` is at most ``1 - confidence``. Therefore you may inspect
+    the wealth after each pair, stop
+    at any time, and continue later. The argument: for any event A and any epsilon, a
+    true claim has
     ``P[member in A] <= e^epsilon P[nonmember in A] + delta(epsilon)``,
     and the same with the two kinds exchanged. Hence the payoff
-    ``1[member in A] - e^epsilon 1[nonmember in A] - delta`` has a mean of at most 0, whatever came before, if A,
-    epsilon and the stake were chosen only from earlier pairs. The wealth, which each pair multiplies by
-    ``1 + stake * payoff``, is then a supermartingale that starts at 1 and stays positive, and Ville's inequality bounds
-    its maximum. A is "the score is at least t" or "the score is below t". A, epsilon and the stake are chosen again
-    each time the number of runs has grown by a tenth, to maximise the growth of the wealth over the past pairs.
+    ``1[member in A] - e^epsilon 1[nonmember in A] - delta`` has a mean of at most 0,
+    whatever came before, if A,
+    epsilon and the stake were chosen only from earlier pairs. The wealth, which each
+    pair multiplies by
+    ``1 + stake * payoff``, is then a supermartingale that starts at 1 and stays
+    positive, and Ville's inequality bounds
+    its maximum. A is "the score is at least t" or "the score is below t". A, epsilon
+    and the stake are chosen again
+    each time the number of runs has grown by a tenth, to maximise the growth of the
+    wealth over the past pairs.
 
     Parameters
     ----------
@@ -61,12 +80,13 @@ class Betting:
     Raises
     ------
     ValueError
-        If ``adjacency`` is not the adjacency of the claim, or ``confidence`` is outside its range.
+        If ``adjacency`` is not the adjacency of the claim, or ``confidence`` is outside
+        its range.
 
     Source
     ------
-    Gonzalez, Dulce-Rubio, Ramdas and Ribero (2025) for auditing by betting, with bets on kernel means; Ville (1939).
-    The payoff is the definition of (epsilon, delta)-DP.
+    Gonzalez, Dulce-Rubio, Ramdas and Ribero (2025) for auditing by betting, with bets
+    on kernel means; Ville (1939). The payoff is the definition of (epsilon, delta)-DP.
 
     Examples
     --------
@@ -79,14 +99,21 @@ class Betting:
     True
     """
 
-    def __init__(self, claim: PrivacyProfile, *, confidence: float = 0.95, adjacency: str | None = None) -> None:
+    def __init__(
+        self,
+        claim: PrivacyProfile,
+        *,
+        confidence: float = 0.95,
+        adjacency: str | None = None,
+    ) -> None:
         self.claim, self.confidence = claim, check.level("confidence", confidence)
         self.adjacency = runs_adjacency(claim, adjacency)
         levels = np.unique(np.append(np.asarray(claim.epsilon(DELTAS)), 0.0))
         epsilon = levels[levels < 50]
         ways = (None, None) if self.adjacency == "replace-one" else ("remove", "add")
         self._factor = np.exp(epsilon)  # [lines]
-        self._delta = np.stack([claim.delta(epsilon, direction=way) for way in ways])  # [2, lines]
+        # [2, lines]
+        self._delta = np.stack([claim.delta(epsilon, direction=way) for way in ways])
         self._past: list[tuple[Floats, Floats]] = []
         self._log_wealth = self._highest = 0.0
         self._bet, self._next = _Bet(), 1
@@ -97,21 +124,29 @@ class Betting:
         Parameters
         ----------
         member, nonmember : float or array_like, shape [scores]
-            Scores of a run with the record, and of a run without it. Each call must give the same number of scores.
+            Scores of a run with the record, and of a run without it. Each call must
+            give the same number of scores.
 
         Raises
         ------
         ValueError
             If a score is NaN, or the number of scores differs from earlier calls.
         """
-        pair = tuple(np.atleast_1d(np.asarray(each, dtype=np.float64)) for each in (member, nonmember))
+        pair = tuple(
+            np.atleast_1d(np.asarray(each, dtype=np.float64))
+            for each in (member, nonmember)
+        )
         shape = self._past[0][0].shape if self._past else pair[0].shape
         if any(each.shape != shape or each.ndim != 1 for each in pair):
             raise ValueError(
-                f"member and nonmember must have shape {list(shape)}, got {[list(each.shape) for each in pair]}"
+                f"member and nonmember must have shape {list(shape)}, got"
+                f" {[list(each.shape) for each in pair]}"
             )
         if any(np.isnan(each).any() for each in pair):
-            raise ValueError("member and nonmember must hold no NaN; give a failed run a score such as -inf")
+            raise ValueError(
+                "member and nonmember must hold no NaN; give a failed run a score such"
+                " as -inf"
+            )
         self._past.append((pair[0], pair[1]))
         self._log_wealth += math.log1p(self._bet.stake * self._bet.payoff(*pair))
         self._highest = max(self._highest, self._log_wealth)
@@ -126,13 +161,17 @@ class Betting:
 
     @property
     def wealth(self) -> float:
-        """Current wealth, which starts at 1; infinite if it exceeds the largest double."""
+        """Current wealth, which starts at 1; infinite if it exceeds the largest
+        double.
+        """
         with np.errstate(over="ignore"):
             return float(np.exp(self._log_wealth))
 
     @property
     def p_value(self) -> float:
-        """One divided by the largest wealth so far, a p-value that is valid at any time."""
+        """One divided by the largest wealth so far, a p-value that is valid at any
+        time.
+        """
         return math.exp(-self._highest)
 
     @property
@@ -143,14 +182,24 @@ class Betting:
     def _best(self) -> _Bet:
         """Bet whose wealth would have grown fastest over the past pairs."""
         cuts, rates = [], []
-        for column, kinds in enumerate(np.sort(np.array(self._past).transpose(2, 1, 0))):  # [2, pairs] of each score
+        # [2, pairs] of each score
+        for column, kinds in enumerate(
+            np.sort(np.array(self._past).transpose(2, 1, 0))
+        ):
             found = thresholds_between(np.unique(kinds))
             cuts += [(column, float(cut)) for cut in found]
-            above = np.array([self.pairs - np.searchsorted(kind, found) for kind in kinds])
+            above = np.array(
+                [self.pairs - np.searchsorted(kind, found) for kind in kinds]
+            )
             rates.append((above + 0.5) / (self.pairs + 1))
         rate = np.concatenate(rates, axis=1)
-        members, nonmembers = np.concatenate([rate, 1 - rate], axis=1)  # [events]: above each cut, and below
-        p, q = np.stack([members, nonmembers])[:, None], np.stack([nonmembers, members])[:, None]  # [2, 1, events]
+        # [events]: above each cut, and below
+        members, nonmembers = np.concatenate([rate, 1 - rate], axis=1)
+        # [2, 1, events]
+        p, q = (
+            np.stack([members, nonmembers])[:, None],
+            np.stack([nonmembers, members])[:, None],
+        )
         factor, delta = self._factor[:, None], self._delta[..., None]
         mean = p - factor * q - delta
         square = mean**2 + p * (1 - p) + factor**2 * q * (1 - q)
@@ -164,4 +213,11 @@ class Betting:
         way, line, event = np.unravel_index(growth.argmax(), growth.shape)
         column, threshold = cuts[event % len(cuts)]
         claimed = float(self._factor[line]), float(self._delta[way, line])
-        return _Bet(column, threshold, bool(event < len(cuts)), *claimed, bool(way), float(stake[way, line, event]))
+        return _Bet(
+            column,
+            threshold,
+            bool(event < len(cuts)),
+            *claimed,
+            bool(way),
+            float(stake[way, line, event]),
+        )

@@ -1,4 +1,6 @@
-"""Canaries, which are records that a claim allows, and the neighbouring data sets that they make."""
+"""Canaries, which are records that a claim allows, and the neighbouring data sets
+that they make.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from dpnotes import _validation as check
 from dpnotes._validation import Features, Floats
 
-FEW_LABELS = 50  # distinct labels; with more of them, numbers are targets of a regression
-OWN, RELABELLED, CONSTRUCTED, GIVEN = "own record", "own features, another label", "constructed", "given"
+# distinct labels; with more of them, numbers are targets of a regression
+FEW_LABELS = 50
+OWN, RELABELLED, CONSTRUCTED, GIVEN = (
+    "own record",
+    "own features, another label",
+    "constructed",
+    "given",
+)
 QUIET = 16  # directions in which the records have least, of which one is taken
 Record = tuple[NDArray[Any], Any]  # features and label
 Data = tuple[NDArray[Any], NDArray[Any]]
@@ -21,7 +29,9 @@ Allowed = float | tuple[ArrayLike, ArrayLike] | Sequence[Record] | None
 
 
 class Canary(NamedTuple):
-    """A record whose membership is tested, and its opposite, which is the record that replaces it under replace-one."""
+    """A record whose membership is tested, and its opposite, which is the record
+    that replaces it under replace-one.
+    """
 
     kind: str
     x: NDArray[Any]  # of the shape of one record
@@ -32,7 +42,8 @@ class Canary(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """Records that may be constructed: their features are in a box and in a ball around 0, their labels in a list.
+    """Records that may be constructed: their features are in a box and in a ball around
+    0, their labels in a list.
 
     Attributes
     ----------
@@ -54,37 +65,81 @@ class Domain:
     given: Sequence[Record] = ()
 
     @classmethod
-    def of(cls, X: Features, y: NDArray[Any], allowed: Allowed, *, norm: float | None = None, classes: Any) -> Self:
-        """Make the domain that ``allowed`` gives, within an estimator's ``norm``; by default, the records' bounds."""
+    def of(
+        cls,
+        X: Features,
+        y: NDArray[Any],
+        allowed: Allowed,
+        *,
+        norm: float | None = None,
+        classes: Any,
+    ) -> Self:
+        """Make the domain that ``allowed`` gives, within an estimator's ``norm``; by
+        default, the records' bounds.
+        """
         d = X.shape[1]
         labels = np.unique(y) if classes is None else np.unique(np.asarray(classes))
         if classes is None and y.dtype.kind == "f" and len(labels) > FEW_LABELS:
             labels = labels[[0, -1]]
-        low, high, longest = np.full(d, -np.inf), np.full(d, np.inf), np.inf if norm is None else norm
+        low, high, longest = (
+            np.full(d, -np.inf),
+            np.full(d, np.inf),
+            np.inf if norm is None else norm,
+        )
         words, given = f"norm at most {longest:g}", list[Record]()
         if isinstance(allowed, list):
             words, given = "only the given records", _given(allowed, d)
         elif isinstance(allowed, tuple):
-            words = "features within bounds" + (f", {words}" if norm is not None else "")
+            words = "features within bounds" + (
+                f", {words}" if norm is not None else ""
+            )
             try:
-                low, high = (np.broadcast_to(np.asarray(side, dtype=np.float64), (d,)) for side in allowed)
+                low, high = (
+                    np.broadcast_to(np.asarray(side, dtype=np.float64), (d,))
+                    for side in allowed
+                )
             except (TypeError, ValueError):
-                raise ValueError(f"domain must be a pair (low, high) of bounds, got domain={allowed!r}") from None
+                raise ValueError(
+                    "domain must be a pair (low, high) of bounds, got"
+                    f" domain={allowed!r}"
+                ) from None
             if not (low <= high).all():
-                raise ValueError(f"domain must be (low, high) with low <= high, got domain={allowed!r}")
+                raise ValueError(
+                    "domain must be (low, high) with low <= high, got"
+                    f" domain={allowed!r}"
+                )
         elif allowed is not None:
             longest = check.positive("domain", allowed)  # type: ignore[arg-type]
             words = f"norm at most {longest:g}"
         elif norm is None:
-            low, high, longest = X.min(axis=0), X.max(axis=0), float(np.linalg.norm(X, axis=1).max())
-            words = "features within the ranges of the records, and norm at most the largest norm of a record; set "
+            low, high, longest = (
+                X.min(axis=0),
+                X.max(axis=0),
+                float(np.linalg.norm(X, axis=1).max()),
+            )
+            words = (
+                "features within the ranges of the records, and norm at most the"
+                " largest norm of a record; set "
+            )
             words += "domain= to the records that the claim allows"
             if not (high > low).any():
-                raise ValueError("X must have a feature that differs between records; otherwise give domain=")
-        return cls(np.asarray(low, np.float64), np.asarray(high, np.float64), float(longest), labels, words, given)
+                raise ValueError(
+                    "X must have a feature that differs between records; otherwise give"
+                    " domain="
+                )
+        return cls(
+            np.asarray(low, np.float64),
+            np.asarray(high, np.float64),
+            float(longest),
+            labels,
+            words,
+            given,
+        )
 
     def within(self, x: Floats) -> Floats:
-        """Move x into the domain: clip it to the box, and shorten it towards the point of the box nearest to 0."""
+        """Move x into the domain: clip it to the box, and shorten it towards the
+        point of the box nearest to 0.
+        """
         x, least = np.clip(x, self.low, self.high), np.clip(0.0, self.low, self.high)
         if np.linalg.norm(x) <= self.norm:
             return x
@@ -102,7 +157,8 @@ class Domain:
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Data sets with and without a canary at one place; the larger data set has as many records as the audit was given.
+    """Data sets with and without a canary at one place; the larger data set has as many
+    records as the audit was given.
 
     Attributes
     ----------
@@ -110,8 +166,9 @@ class Neighbours:
         The other records, shape [n - 1, ...].
     adjacency : {"add-remove", "zero-out", "replace-one"}
     empty : tuple or None
-        Features and label of the record that contributes nothing. It is needed for zero-out, and for add-remove if the
-        number of records is public, so that a removed record must leave an empty place.
+        Features and label of the record that contributes nothing. It is needed for
+        zero-out, and for add-remove if the number of records is public, so that a
+        removed record must leave an empty place.
     """
 
     X: NDArray[Any]
@@ -121,17 +178,24 @@ class Neighbours:
 
     def with_(self, x: NDArray[Any], label: Any) -> Data:
         """Data set with the given record as its first record."""
-        return np.concatenate([np.asarray(x, self.X.dtype)[None], self.X]), np.concatenate([[label], self.y])
+        return np.concatenate(
+            [np.asarray(x, self.X.dtype)[None], self.X]
+        ), np.concatenate([[label], self.y])
 
     def without(self, canary: Canary) -> Data:
-        """Data set without the canary; its place is removed, or holds an empty record or the opposite record."""
+        """Data set without the canary; its place is removed, or holds an empty
+        record or the opposite record.
+        """
         if self.adjacency == "replace-one":
             return self.with_(*canary.opposite)
         return (self.X, self.y) if self.empty is None else self.with_(*self.empty)
 
 
-def find_canaries(X: NDArray[Any], y: NDArray[Any], domain: Domain) -> tuple[list[Canary], int]:
-    """Find canaries, and the place for all of them: the place of the record farthest from the mean of its class.
+def find_canaries(
+    X: NDArray[Any], y: NDArray[Any], domain: Domain
+) -> tuple[list[Canary], int]:
+    """Find canaries, and the place for all of them: the place of the record farthest
+    from the mean of its class.
 
     Parameters
     ----------
@@ -141,16 +205,26 @@ def find_canaries(X: NDArray[Any], y: NDArray[Any], domain: Domain) -> tuple[lis
     """
     flat, labels = np.asarray(X.reshape(len(X), -1), dtype=np.float64), domain.labels
     numbers = y.dtype.kind == "f"  # targets of a regression are of the nearer end
-    codes = np.abs(y[:, None] - labels.astype(np.float64)).argmin(axis=1) if numbers else (
-        y[:, None] == labels).argmax(axis=1)  # fmt: skip
+    codes = (
+        np.abs(y[:, None] - labels.astype(np.float64)).argmin(axis=1)
+        if numbers
+        else (y[:, None] == labels).argmax(axis=1)
+    )
     of_each = [codes == code for code in range(len(labels))]
-    means = np.stack([flat[rows].mean(axis=0) if rows.any() else flat.mean(axis=0) for rows in of_each])  # [C, d]
+    # [C, d]
+    means = np.stack(
+        [
+            flat[rows].mean(axis=0) if rows.any() else flat.mean(axis=0)
+            for rows in of_each
+        ]
+    )
     from_own = np.linalg.norm(flat - means[codes], axis=1)
     place = int(from_own.argmax())
     if domain.given:
         own = X[place], y[place]
         return [
-            Canary(GIVEN, np.asarray(x).reshape(X.shape[1:]), label, GIVEN, own) for x, label in domain.given
+            Canary(GIVEN, np.asarray(x).reshape(X.shape[1:]), label, GIVEN, own)
+            for x, label in domain.given
         ], place
 
     def farthest(x: Floats, but: int | None = None) -> int:
@@ -167,16 +241,37 @@ def find_canaries(X: NDArray[Any], y: NDArray[Any], domain: Domain) -> tuple[lis
     found: list[Canary] = []
 
     def add(kind: str, origin: str, x: Floats, label: Any) -> None:
-        shaped, mirrored = (each.reshape(X.shape[1:]).astype(X.dtype) for each in (x, domain.within(-x)))
+        shaped, mirrored = (
+            each.reshape(X.shape[1:]).astype(X.dtype) for each in (x, domain.within(-x))
+        )
         others = [each for each in labels if each != label]
-        # not both at once: the gradient of a linear model is the same for the mirror image with the opposite label
-        relabelled = others and (origin != CONSTRUCTED or np.array_equal(mirrored, shaped))
-        found.append(Canary(kind, shaped, label, origin, (shaped, others[0]) if relabelled else (mirrored, label)))
+        # not both at once: the gradient of a linear model is the same for the mirror
+        # image with the opposite label
+        relabelled = others and (
+            origin != CONSTRUCTED or np.array_equal(mirrored, shaped)
+        )
+        found.append(
+            Canary(
+                kind,
+                shaped,
+                label,
+                origin,
+                (shaped, others[0]) if relabelled else (mirrored, label),
+            )
+        )
 
     add("outlier", OWN, flat[place], y[place])
     add("gradient-aligned", CONSTRUCTED, quiet, labels[farthest(quiet)])
-    for kind, row in (("", int(from_own.argmin())), (", long", int(np.linalg.norm(flat, axis=1).argmax()))):
-        add(f"mislabelled{kind}", RELABELLED, flat[row], labels[farthest(flat[row], int(codes[row]))])
+    for kind, row in (
+        ("", int(from_own.argmin())),
+        (", long", int(np.linalg.norm(flat, axis=1).argmax())),
+    ):
+        add(
+            f"mislabelled{kind}",
+            RELABELLED,
+            flat[row],
+            labels[farthest(flat[row], int(codes[row]))],
+        )
     add("boundary", RELABELLED, boundary, labels[its_code])
     add("rare feature", CONSTRUCTED, _rare_feature(flat, domain), rarest)
     add("out of distribution", CONSTRUCTED, far_away, labels[farthest(far_away)])
@@ -184,8 +279,12 @@ def find_canaries(X: NDArray[Any], y: NDArray[Any], domain: Domain) -> tuple[lis
     return found, place
 
 
-def _at_the_boundary(X: Floats, codes: NDArray[Any], means: Floats) -> tuple[Floats, int]:
-    """Features of the record nearest to a class boundary, and the code of the class beyond it."""
+def _at_the_boundary(
+    X: Floats, codes: NDArray[Any], means: Floats
+) -> tuple[Floats, int]:
+    """Features of the record nearest to a class boundary, and the code of the class
+    beyond it.
+    """
     distance = np.square(means).sum(axis=1) - 2 * X @ means.T  # squared, less |x|^2
     own = np.take_along_axis(distance, codes[:, None], axis=1)[:, 0]
     np.put_along_axis(distance, codes[:, None], np.inf, axis=1)
@@ -194,13 +293,17 @@ def _at_the_boundary(X: Floats, codes: NDArray[Any], means: Floats) -> tuple[Flo
 
 
 def _far_away(X: Floats, domain: Domain) -> Floats:
-    """Features in the direction opposite to the mean of all records, of the largest norm that the domain allows."""
+    """Features in the direction opposite to the mean of all records, of the largest
+    norm that the domain allows.
+    """
     mean = X.mean(axis=0)
     return domain.within(-mean / max(np.linalg.norm(mean), 1e-300) * domain.reach)
 
 
 def _quiet(X: Floats, domain: Domain) -> Floats:
-    """Features of largest leverage, in a direction in which records, and so other gradients, have least."""
+    """Features of largest leverage, in a direction in which records, and so other
+    gradients, have least.
+    """
     moving = np.flatnonzero(domain.high > domain.low)
     second = X[:, moving].T @ X[:, moving] / len(X)
     vectors = np.linalg.eigh(second)[1][:, :QUIET].T
@@ -208,14 +311,20 @@ def _quiet(X: Floats, domain: Domain) -> Floats:
     ends[:, moving] = domain.reach * np.concatenate([vectors, -vectors])
     ends = np.stack([domain.within(end) for end in ends])
     ridge = (np.trace(second) / len(moving) + 1e-300) / len(X) * np.eye(len(moving))
-    leverage = (ends[:, moving] * np.linalg.solve(second + ridge, ends[:, moving].T).T).sum(axis=1)
+    leverage = (
+        ends[:, moving] * np.linalg.solve(second + ridge, ends[:, moving].T).T
+    ).sum(axis=1)
     return np.asarray(ends[int(leverage.argmax())])
 
 
 def _rare_feature(X: Floats, domain: Domain) -> Floats:
-    """Features of 0, or as near to it as the domain allows, except in the feature in which the records have least."""
+    """Features of 0, or as near to it as the domain allows, except in the feature in
+    which the records have least.
+    """
     extent = np.minimum(np.maximum(-domain.low, domain.high), domain.reach)
-    held = np.where(extent > 0, np.square(X).sum(axis=0) / np.maximum(extent, 1e-300) ** 2, np.inf)
+    held = np.where(
+        extent > 0, np.square(X).sum(axis=0) / np.maximum(extent, 1e-300) ** 2, np.inf
+    )
     j = int(held.argmin())
     sign = 1.0 if domain.high[j] >= -domain.low[j] else -1.0
     return domain.within(sign * domain.reach * np.eye(X.shape[1])[j])
@@ -227,5 +336,8 @@ def _given(records: Sequence[Any], d: int) -> list[Record]:
     except (TypeError, ValueError):
         found = []
     if not found or any(x.size != d for x, _ in found):
-        raise ValueError(f"domain must be a list of records (x, label) with {d} features each, got domain={records!r}")
+        raise ValueError(
+            f"domain must be a list of records (x, label) with {d} features each, got"
+            f" domain={records!r}"
+        )
     return found

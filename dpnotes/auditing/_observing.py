@@ -1,4 +1,6 @@
-"""Scores of one run about a canary, derived from whatever a training procedure returns."""
+"""Scores of one run about a canary, derived from whatever a training procedure
+returns.
+"""
 
 from __future__ import annotations
 
@@ -44,24 +46,33 @@ class Observer:
             found = dict(self._read(result))
             if self.direction is not None:
                 values = numbers_of(result)
-                fits = values is not None and len(values) == len(self.direction)
-                found["learned direction"] = float(values @ self.direction) if fits else math.nan  # type: ignore[operator]
+                found["learned direction"] = math.nan
+                if values is not None and len(values) == len(self.direction):
+                    found["learned direction"] = float(values @ self.direction)
         return found
 
     def linear(self, coef: Features, intercept: Features) -> dict[str, Floats]:
-        """Scores of many linear models: coef [R, C, d] (C = 1 for two classes or a regression), intercept [R, C]."""
+        """Scores of many linear models: coef [R, C, d] (C = 1 for two classes or a
+        regression), intercept [R, C].
+        """
         x = np.asarray(self.x, dtype=np.float64).ravel()
         along: Floats = coef.astype(np.float64) @ x  # [R, C]
         last: Floats = intercept.astype(np.float64)
         if along.shape[1] == 1:
-            sign = -1.0 if len(self.labels) == 2 and self._code == 0 else 1.0  # of class 1
-            both: dict[str, Floats] = {"along the canary": sign * along[:, 0], "intercept": sign * last[:, 0]}
+            # of class 1
+            sign = -1.0 if len(self.labels) == 2 and self._code == 0 else 1.0
+            both: dict[str, Floats] = {
+                "along the canary": sign * along[:, 0],
+                "intercept": sign * last[:, 0],
+            }
             return both | {"margin": both["along the canary"] + both["intercept"]}
         found = {"margin": _margin(along + last, self._code)}
         found["along the canary"] = along[:, self._code] - along.mean(axis=1)
         if along.shape[1] <= MOST_ENTRIES:
             found |= {f"along, class {c}": along[:, c] for c in range(along.shape[1])}
-            found |= {f"intercept, class {c}": last[:, c] for c in range(along.shape[1])}
+            found |= {
+                f"intercept, class {c}": last[:, c] for c in range(along.shape[1])
+            }
         return found
 
     @property
@@ -69,11 +80,15 @@ class Observer:
         return int((np.asarray(self.labels) == self.label).argmax())
 
     def _read(self, result: Any) -> Scores:
-        """Scores of a number, an array, a collection, a network, an estimator or a function of records."""
+        """Scores of a number, an array, a collection, a network, an estimator or a
+        function of records.
+        """
         items = _items(result)
         if items is not None:
             for name, item in items[:MOST_ENTRIES]:
-                yield from ((f"{name}: {own}", value) for own, value in self._read(item))
+                yield from (
+                    (f"{name}: {own}", value) for own, value in self._read(item)
+                )
         elif isinstance(result, str | bytes):
             yield "is the label", float(result == self.label)
         elif isinstance(result, numbers.Real | np.bool_):
@@ -82,7 +97,9 @@ class Observer:
             yield from self._array(_plain(result))
         elif hasattr(result, "coef_") and np.shape(result.coef_)[-1:] == (self.x.size,):
             coef = np.atleast_2d(_plain(result.coef_))[None]
-            intercept = np.atleast_1d(_plain(getattr(result, "intercept_", 0.0)))[None] + np.zeros((1, coef.shape[1]))
+            intercept = np.atleast_1d(_plain(getattr(result, "intercept_", 0.0)))[
+                None
+            ] + np.zeros((1, coef.shape[1]))
             yield from self._first(coef, intercept)
         elif hasattr(result, "predict"):
             yield from self._predicted(result)
@@ -90,10 +107,15 @@ class Observer:
             yield from self._outputs(_outputs_of(result, self.x))
 
     def _first(self, coef: Features, intercept: Features) -> Scores:
-        return ((name, float(value[0])) for name, value in self.linear(coef, intercept).items())
+        return (
+            (name, float(value[0]))
+            for name, value in self.linear(coef, intercept).items()
+        )
 
     def _array(self, values: NDArray[Any]) -> Scores:
-        """Scores of an array: as weights, along the canary; as points, by the distance to it; or as a few numbers."""
+        """Scores of an array: as weights, along the canary; as points, by the
+        distance to it; or as a few numbers.
+        """
         if values.dtype.kind not in "biuf":
             if values.size:
                 yield "entries that are the label", float((values == self.label).mean())
@@ -107,11 +129,18 @@ class Observer:
                 yield "intercept", float(values[d])
         if values.ndim == 2 and values.shape[1] in (d, d + 1) and len(values):
             if len(values) == len(self.labels):
-                yield from self._first(values[None, :, :d], values[None, :, d:].sum(axis=2))
+                yield from self._first(
+                    values[None, :, :d], values[None, :, d:].sum(axis=2)
+                )
             else:
-                yield "distance of the nearest row", -float(np.linalg.norm(values[:, :d] - x, axis=1).min())
+                yield (
+                    "distance of the nearest row",
+                    -float(np.linalg.norm(values[:, :d] - x, axis=1).min()),
+                )
         if 0 < values.size <= MOST_ENTRIES:
-            yield from ((f"entry {i}", float(value)) for i, value in enumerate(values.ravel()))
+            yield from (
+                (f"entry {i}", float(value)) for i, value in enumerate(values.ravel())
+            )
 
     def _outputs(self, values: NDArray[Any]) -> Scores:
         """Scores of the output of a network or a function for the canary."""
@@ -121,19 +150,32 @@ class Observer:
         values = values.astype(np.float64).ravel()
         if values.size == len(self.labels) > 1:
             yield "margin", float(_margin(values[None], self._code)[0])
-        yield from ((f"output {i}", float(value)) for i, value in enumerate(values[:MOST_ENTRIES]))
+        yield from (
+            (f"output {i}", float(value))
+            for i, value in enumerate(values[:MOST_ENTRIES])
+        )
 
     def _predicted(self, result: Any) -> Scores:
-        """Scores of a fitted estimator; an estimator with a budget of answers is asked until the budget is spent."""
+        """Scores of a fitted estimator; an estimator with a budget of answers is
+        asked until the budget is spent.
+        """
         budget = getattr(result, "budget_", None)
         if budget is not None:
-            answers = np.asarray(result.predict(np.repeat(self.x[None], max(1, int(budget.left)), axis=0)))
+            answers = np.asarray(
+                result.predict(
+                    np.repeat(self.x[None], max(1, int(budget.left)), axis=0)
+                )
+            )
             yield "answers with the label", float((answers == self.label).mean())
             return
         at, classes = self.x[None], list(getattr(result, "classes_", ()))
         code = classes.index(self.label) if self.label in classes else None
         if hasattr(result, "predict_proba"):
-            of = float(np.asarray(result.predict_proba(at))[0, code]) if code is not None else 0.0
+            of = (
+                float(np.asarray(result.predict_proba(at))[0, code])
+                if code is not None
+                else 0.0
+            )
             of = of if math.isnan(of) else min(max(of, SURE), 1 - SURE)
             yield "log-odds of the label", math.log(of) - math.log1p(-of)
         elif hasattr(result, "decision_function"):
@@ -157,9 +199,11 @@ def numbers_of(result: Any) -> Floats | None:
 
 
 def fingerprint(result: Any, X: NDArray[Any]) -> Any:
-    """Fingerprint that equal results share; it does not contain the seed that an estimator retains.
+    """Fingerprint that equal results share; it does not contain the seed that an
+    estimator retains.
 
-    None if it is unknown, or if all numbers are whole, because answers and counts are often equal by chance.
+    None if it is unknown, or if all numbers are whole, because answers and counts are
+    often equal by chance.
     """
     values = numbers_of(result)
     if values is not None:
@@ -181,17 +225,27 @@ def _numbers(result: Any) -> Iterator[Floats]:
     elif isinstance(result, numbers.Real | np.bool_):
         yield np.array([float(result)])
     elif hasattr(result, "coef_"):
-        parts = [getattr(result, name) for name in ("coef_", "intercept_") if hasattr(result, name)]
+        parts = [
+            getattr(result, name)
+            for name in ("coef_", "intercept_")
+            if hasattr(result, name)
+        ]
         yield from (_plain(part).astype(np.float64).ravel() for part in parts)
     elif _is_array(result) and (values := _plain(result)).dtype.kind in "biuf":
         yield values.astype(np.float64).ravel()
 
 
 def _items(result: Any) -> list[tuple[Any, Any]] | None:
-    """Named parts of a collection; None if the result is not a collection, for example a list of numbers."""
+    """Named parts of a collection; None if the result is not a collection, for
+    example a list of numbers.
+    """
     if isinstance(result, Mapping):
         return list(result.items())
-    return list(enumerate(result)) if isinstance(result, list | tuple) and not _is_array(result) else None
+    return (
+        list(enumerate(result))
+        if isinstance(result, list | tuple) and not _is_array(result)
+        else None
+    )
 
 
 def _is_array(result: Any) -> bool:
@@ -202,7 +256,9 @@ def _is_array(result: Any) -> bool:
 
 def _plain(values: Any) -> NDArray[Any]:
     """Convert values, which may be a tensor, to an array of NumPy."""
-    return np.asarray(values.detach().cpu().numpy() if hasattr(values, "detach") else values)
+    return np.asarray(
+        values.detach().cpu().numpy() if hasattr(values, "detach") else values
+    )
 
 
 def _margin(logits: Floats, code: int) -> Floats:
@@ -216,4 +272,10 @@ def _outputs_of(result: Any, x: NDArray[Any]) -> NDArray[Any]:
     import torch
 
     with torch.no_grad():
-        return _plain(result(torch.as_tensor(x[None]).to(next(iter(result.parameters()), torch.zeros(())))))
+        return _plain(
+            result(
+                torch.as_tensor(x[None]).to(
+                    next(iter(result.parameters()), torch.zeros(()))
+                )
+            )
+        )

@@ -1,4 +1,6 @@
-"""Recommendations of a private learner, from a comparison of all methods under one adjacency and preparation."""
+"""Recommendations of a private learner, from a comparison of all methods under one
+adjacency and preparation.
+"""
 
 from dpnotes import _extras
 

@@ -1,4 +1,6 @@
-"""``dpnotes.recommend``: recommend a private learner for the shape of a table, without the table."""
+"""``dpnotes.recommend``: recommend a private learner for the shape of a table,
+without the table.
+"""
 
 from __future__ import annotations
 
@@ -14,32 +16,46 @@ from dpnotes.preprocessing import PublicScaler
 
 
 class Recommendation(Comparison):
-    """A comparison on synthetic tables only; it names a method only if the method is shown to help."""
+    """A comparison on synthetic tables only; it names a method only if the method is
+    shown to help.
+    """
 
     guess = ""  # there is no table
 
     @property
     def helping(self) -> list[str]:
-        """Private methods that are shown to be better than the majority class, in order of falling accuracy.
+        """Private methods that are shown to be better than the majority class, in order
+        of falling accuracy.
 
-        By Bonferroni's inequality, the probability that any of these methods is listed wrongly is at most 5 %. Without
-        this correction, the best of many methods that do not help would seem to help.
+        By Bonferroni's inequality, the probability that any of these methods is listed
+        wrongly is at most 5 %. Without this correction, the best of many methods that
+        do not help would seem to help.
         """
         part = LEVEL / max(1, len(self.private))
-        return [name for name in self.private if self.difference(name, MAJORITY, level=part).low > 0]
+        return [
+            name
+            for name in self.private
+            if self.difference(name, MAJORITY, level=part).low > 0
+        ]
 
     @property
     def candidates(self) -> list[str]:
-        """The best helpful method, and the helpful methods not distinguished from it; empty if no method helps."""
+        """The best helpful method, and the helpful methods not distinguished from
+        it; empty if no method helps.
+        """
         first = self.helping[:1]
-        return first + [name for name in self.helping[1:] if not self.difference(first[0], name).low > 0]
+        return first + [
+            name
+            for name in self.helping[1:]
+            if not self.difference(first[0], name).low > 0
+        ]
 
     @property
     def chosen(self) -> str:
         """Name of the chosen method.
 
-        It is the first method in :attr:`helping` or, if none helps, the majority class. The attribute ``best`` holds
-        this method.
+        It is the first method in :attr:`helping` or, if none helps, the majority class.
+        The attribute ``best`` holds this method.
         """
         return next(iter(self.helping), MAJORITY)
 
@@ -59,11 +75,13 @@ def recommend(
     n_jobs: int = 1,
     progress: bool = False,
 ) -> Recommendation:
-    """Recommend a private learner for a table of this shape, by training all methods on synthetic tables.
+    """Recommend a private learner for a table of this shape, by training all methods on
+    synthetic tables.
 
-    Guarantees: the function reads no record, so its answer reveals nothing. The best method also depends on the data,
-    so the accuracies are means over synthetic tables, which differ in the distances between classes and in the kinds
-    of columns. :func:`compare` describes the conditions that are the same for all methods.
+    Guarantees: the function reads no record, so its answer reveals nothing. The best
+    method also depends on the data, so the accuracies are means over synthetic tables,
+    which differ in the distances between classes and in the kinds of columns.
+    :func:`compare` describes the conditions that are the same for all methods.
 
     Parameters
     ----------
@@ -83,7 +101,8 @@ def recommend(
     Returns
     -------
     Recommendation
-        The result; its ``best`` takes numbers in [-1, 1] and labels 0 to ``n_classes - 1``.
+        The result; its ``best`` takes numbers in [-1, 1] and labels 0 to ``n_classes -
+        1``.
 
     Raises
     ------
@@ -98,11 +117,20 @@ def recommend(
 
     Examples
     --------
-    >>> found = recommend(n=1, d=4, n_classes=2, epsilon=1.0, repeats=3, methods=["ClassMeans", "RandomTrees"])
+    >>> found = recommend(
+    ...     n=1,
+    ...     d=4,
+    ...     n_classes=2,
+    ...     epsilon=1.0,
+    ...     repeats=3,
+    ...     methods=["ClassMeans", "RandomTrees"],
+    ... )
     >>> found.candidates, found.chosen
     ([], 'majority class')
     """
-    n_classes = check.at_least("n_classes", n_classes, 2, most=("the largest number of classes", MOST_CLASSES))
+    n_classes = check.at_least(
+        "n_classes", n_classes, 2, most=("the largest number of classes", MOST_CLASSES)
+    )
     task = Task(
         check.at_least_one("n", n),
         check.at_least_one("d", d),
@@ -119,4 +147,6 @@ def recommend(
     )
     run = Run(chosen(methods), Source.synthetic(task, random_state), budget, {}, n_jobs)
     found = run.result(Preparation(PublicScaler(-1.0, 1.0), task.d), "shape", ())
-    return Recommendation(**{field.name: getattr(found, field.name) for field in fields(found)})
+    return Recommendation(
+        **{field.name: getattr(found, field.name) for field in fields(found)}
+    )

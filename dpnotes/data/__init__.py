@@ -1,8 +1,9 @@
 """Data sets as plain arrays, with the papers' splits and preprocessing.
 
-:func:`load` reads a data set from the data folder and never downloads; :func:`fetch` downloads a data set;
-:func:`status` reports which data sets are present. Importing this module is cheap: torchvision, scikit-learn and pandas
-are imported only where they are used.
+:func:`load` reads a data set from the data folder and never downloads; :func:`fetch`
+downloads a data set; :func:`status` reports which data sets are present. Importing this
+module is cheap: torchvision, scikit-learn and pandas are imported only where they are
+used.
 """
 
 from dpnotes import _extras

@@ -11,17 +11,24 @@ from typing import Any, Literal
 from dpnotes.data import _images, _tables
 from dpnotes.data._dataset import DataDamaged, DataMissing, Dataset, Source
 
-SOURCES: Mapping[str, Source[Any]] = {**_tables.EMBEDDED, **_images.SOURCES, **_tables.SOURCES}
+SOURCES: Mapping[str, Source[Any]] = {
+    **_tables.EMBEDDED,
+    **_images.SOURCES,
+    **_tables.SOURCES,
+}
 NAMES = tuple(SOURCES)
 
 
 def data_folder() -> Path:
-    """Folder of the data sets: ``DPNOTES_DATA`` if it is set, else ``data`` in the user's cache folder of dpnotes.
+    """Folder of the data sets: ``DPNOTES_DATA`` if it is set, else ``data`` in the
+    user's cache folder of dpnotes.
 
-    The folder need not exist, because :func:`fetch` creates it. It holds ``mnist.npz``, ``fashion_mnist.npz`` and
-    ``cifar10.npz`` (each with the arrays ``x_train``, ``y_train``, ``x_test``, ``y_test``, uint8 as published),
-    ``cifar100_subset.npz`` (with the arrays ``x``, ``y``), and the published files ``adult/adult.data``,
-    ``adult/adult.test``, ``covertype/covtype.data.gz`` and ``diabetes130/dataset_diabetes.zip``.
+    The folder need not exist, because :func:`fetch` creates it. It holds ``mnist.npz``,
+    ``fashion_mnist.npz`` and ``cifar10.npz`` (each with the arrays ``x_train``,
+    ``y_train``, ``x_test``, ``y_test``, uint8 as published), ``cifar100_subset.npz``
+    (with the arrays ``x``, ``y``), and the published files ``adult/adult.data``,
+    ``adult/adult.test``, ``covertype/covtype.data.gz`` and
+    ``diabetes130/dataset_diabetes.zip``.
     """
     if folder := os.environ.get("DPNOTES_DATA"):
         return Path(folder).expanduser()
@@ -31,75 +38,111 @@ def data_folder() -> Path:
 
 
 def source(name: str) -> Source[Any]:
-    """Source of data set ``name``; a ValueError lists the known data sets if there is no such set."""
+    """Source of data set ``name``; a ValueError lists the known data sets if there
+    is no such set.
+    """
     if name not in SOURCES:
         raise ValueError(f"unknown data set {name!r}; known: {', '.join(NAMES)}")
     return SOURCES[name]
 
 
 def load(name: str, *, split: str = "original") -> Dataset:
-    """Load a data set from the data folder (or from scikit-learn) in one of its splits, without any download.
+    """Load a data set from the data folder (or from scikit-learn) in one of its splits,
+    without any download.
 
-    The loaded data are the published data: each call checks counts and SHA-256 sums, and a damaged file raises an
-    error. Every split is fixed, its parts are disjoint, and no random state changes it. Features that are scaled by the
-    smallest and largest value of some rows ("min-max") depend on the records in these rows. No guarantee covers this
-    dependence; the papers treat the two values as public. Image features are pixels / 255 unless the split says
-    otherwise.
+    The loaded data are the published data: each call checks counts and SHA-256 sums,
+    and a damaged file raises an error. Every split is fixed, its parts are disjoint,
+    and no random state changes it. Features that are scaled by the smallest and largest
+    value of some rows ("min-max") depend on the records in these rows. No guarantee
+    covers this dependence; the papers treat the two values as public. Image features
+    are pixels / 255 unless the split says otherwise.
 
     ===============  ====================  =============================================================================
     name             split                 rows and features
-    ===============  ====================  =============================================================================
-    digits           original              1,442 training, 355 test: every fifth record of each class, in published
-                                           order, is a test record (our rule; scikit-learn has no split). Grey levels
-                                           / 16, d = 64.
-    breast_cancer    original              456 training, 113 test, by the same rule. Min-max over all rows (the ranges
-                                           are printed in the set's public description), d = 30.
-    mnist            original              60,000 training, 10,000 test, d = 784.
-    mnist            bagging_public        Liu et al., Case II: the first 1,000 test rows are public, 9,000 remain.
-    mnist            private_prediction    van der Maaten and Hannun: the rows of original, brought into the unit ball
-                                           without looking at data: pixels / (255 * 28). (Instead of 28, their code uses
-                                           the largest norm of each part, 17.18 and 15.54, which no proof covers.)
-    mnist            intrinsic_sgd         Hyland and Tople: digits 3 (code 0) and 5 (code 1); Gaussian random
-                                           projection of pixels / 255 to d = 50, entries N(0, 1/50) of
-                                           ``default_rng(0)``; each row scaled to norm 1. The first tenth of the
-                                           training rows is for validation: 10,397 training, 1,155 validation, 1,902
-                                           test.
+    ===============  ====================
+    =============================================================================
+    digits           original              1,442 training, 355 test: every fifth record
+    of each class, in published
+                                           order, is a test record (our rule;
+                                           scikit-learn has no split). Grey levels / 16,
+                                           d = 64.
+    breast_cancer    original              456 training, 113 test, by the same rule.
+    Min-max over all rows (the ranges
+                                           are printed in the set's public description),
+                                           d = 30.
+    mnist            original              60,000 training, 10,000 test, d = 784. mnist
+    bagging_public        Liu et al., Case II: the first 1,000 test rows are public,
+    9,000 remain. mnist            private_prediction    van der Maaten and Hannun: the
+    rows of original, brought into the unit ball
+                                           without looking at data: pixels / (255 * 28).
+                                           (Instead of 28, their code uses the largest
+                                           norm of each part, 17.18 and 15.54, which no
+                                           proof covers.)
+    mnist            intrinsic_sgd         Hyland and Tople: digits 3 (code 0) and 5
+    (code 1); Gaussian random
+                                           projection of pixels / 255 to d = 50, entries
+                                           N(0, 1/50) of ``default_rng(0)``; each row
+                                           scaled to norm 1. The first tenth of the
+                                           training rows is for validation: 10,397
+                                           training, 1,155 validation, 1,902 test.
     fashion_mnist    original              60,000 training, 10,000 test, d = 784.
     cifar10          original              50,000 training, 10,000 test, d = 3,072.
     cifar10          bagging_public        As for mnist.
-    cifar100_subset  original              20,000 images of CIFAR-100, for pre-training. Its two published parts are
-                                           mixed and ordered by the SHA-256 sums of the pixels. No image is in
-                                           CIFAR-10. 18,000 training, the last 2,000 test, d = 3,072. The split is
-                                           ours, so an accuracy on it is not an accuracy on CIFAR-100.
-    adult            original              32,561 training, 16,281 test, d = 108: 6 numeric columns (min-max over
-                                           training rows), then 8 one-hot columns, where ``?`` (missing) is a level.
-    adult            dpbag                 Jordon et al.: all rows in the order of ``default_rng(0).permutation``;
-                                           16,280 training, 16,280 public, 16,282 test; min-max over all rows, d = 108.
-    adult            intrinsic_sgd         Hyland and Tople: the alphabetically first level of each column left out,
-                                           d = 100; min-max over adult.data; each row scaled to norm 1. 29,305
-                                           training, 3,256 validation (the first rows), 16,281 test.
-    covertype        original              As published: the first 11,340 rows train, 3,780 validate, 565,892 test.
-                                           10 numeric columns, min-max over training rows, and 44 binary ones, d = 54.
-    covertype        intrinsic_sgd         Hyland and Tople: types 1 and 2 (codes 0 and 1) in the order of
-                                           ``default_rng(0).permutation``, divided into 85 % and 15 % (test); the first
-                                           tenth of the 85 % is for validation: 378,783 training, 42,086 validation,
-                                           74,272 test. Min-max over the 85 %, without the 5 columns that are constant
-                                           there, d = 49; each row scaled to norm 1.
-    diabetes130      dpbag                 Replaces the private Heart Failure data of Jordon et al., with the same
-                                           size. It has the first stay of each patient who left alive and not for a
-                                           hospice. Of these 69,973 stays, 24,175 are drawn in the order of
-                                           ``default_rng(0).permutation`` and divided into thirds: 8,058 training, 8,058
-                                           public, 8,059 test. Code 1 means readmitted at any time. Age, and 8 counts
-                                           as log(1 + count), are scaled min-max over all rows. Race, gender, kinds of
-                                           admission and discharge, two laboratory results, insulin, change of
-                                           medication, any medication and the chapter of the first diagnosis are
-                                           one-hot, where ``?`` (missing) is a level; d = 99.
+    cifar100_subset  original              20,000 images of CIFAR-100, for pre-training.
+    Its two published parts are
+                                           mixed and ordered by the SHA-256 sums of the
+                                           pixels. No image is in CIFAR-10. 18,000
+                                           training, the last 2,000 test, d = 3,072. The
+                                           split is ours, so an accuracy on it is not an
+                                           accuracy on CIFAR-100.
+    adult            original              32,561 training, 16,281 test, d = 108: 6
+    numeric columns (min-max over
+                                           training rows), then 8 one-hot columns, where
+                                           ``?`` (missing) is a level.
+    adult            dpbag                 Jordon et al.: all rows in the order of
+    ``default_rng(0).permutation``;
+                                           16,280 training, 16,280 public, 16,282 test;
+                                           min-max over all rows, d = 108.
+    adult            intrinsic_sgd         Hyland and Tople: the alphabetically first
+    level of each column left out,
+                                           d = 100; min-max over adult.data; each row
+                                           scaled to norm 1. 29,305 training, 3,256
+                                           validation (the first rows), 16,281 test.
+    covertype        original              As published: the first 11,340 rows train,
+    3,780 validate, 565,892 test.
+                                           10 numeric columns, min-max over training
+                                           rows, and 44 binary ones, d = 54.
+    covertype        intrinsic_sgd         Hyland and Tople: types 1 and 2 (codes 0 and
+    1) in the order of
+                                           ``default_rng(0).permutation``, divided into
+                                           85 % and 15 % (test); the first tenth of the
+                                           85 % is for validation: 378,783 training,
+                                           42,086 validation, 74,272 test. Min-max over
+                                           the 85 %, without the 5 columns that are
+                                           constant there, d = 49; each row scaled to
+                                           norm 1.
+    diabetes130      dpbag                 Replaces the private Heart Failure data of
+    Jordon et al., with the same
+                                           size. It has the first stay of each patient
+                                           who left alive and not for a hospice. Of
+                                           these 69,973 stays, 24,175 are drawn in the
+                                           order of ``default_rng(0).permutation`` and
+                                           divided into thirds: 8,058 training, 8,058
+                                           public, 8,059 test. Code 1 means readmitted
+                                           at any time. Age, and 8 counts as log(1 +
+                                           count), are scaled min-max over all rows.
+                                           Race, gender, kinds of admission and
+                                           discharge, two laboratory results, insulin,
+                                           change of medication, any medication and the
+                                           chapter of the first diagnosis are one-hot,
+                                           where ``?`` (missing) is a level; d = 99.
     ===============  ====================  =============================================================================
 
-    CIFAR-10 exists in two forms that can be loaded: the original, and a copy in which 93 images are JPEG
-    approximations. The attribute ``digest`` distinguishes the forms (``cifar10:original:93-inexact:...``). It also
-    marks as ``unverified`` a subset of CIFAR-100 that differs from the known subset. The attribute ``note`` says the
-    same in words.
+    CIFAR-10 exists in two forms that can be loaded: the original, and a copy in which
+    93 images are JPEG approximations. The attribute ``digest`` distinguishes the forms
+    (``cifar10:original:93-inexact:...``). It also marks as ``unverified`` a subset of
+    CIFAR-100 that differs from the known subset. The attribute ``note`` says the same
+    in words.
 
     Parameters
     ----------
@@ -128,7 +171,10 @@ def load(name: str, *, split: str = "original") -> Dataset:
     """
     chosen = source(name)
     if split not in chosen.splits:
-        raise ValueError(f"unknown split {split!r} of data set {name!r}; known: {', '.join(chosen.splits)}")
+        raise ValueError(
+            f"unknown split {split!r} of data set {name!r}; known:"
+            f" {', '.join(chosen.splits)}"
+        )
     return chosen.load(name, split, data_folder())
 
 
@@ -140,14 +186,15 @@ class DataStatus:
     ----------
     name : str
     state : "embedded", "present", "missing", "damaged" or "unreadable"
-        State of the data set. An ``"embedded"`` set comes with scikit-learn; an ``"unreadable"`` set has a file that
-        the system cannot read.
+        State of the data set. An ``"embedded"`` set comes with scikit-learn; an
+        ``"unreadable"`` set has a file that the system cannot read.
     path : Path or None
         First file of the data set, whether it exists or not; None if embedded.
     bytes : int
         Total size of its files that are present.
     note : str
-        Remark, for example that the data are inexact or damaged, or why they cannot be read.
+        Remark, for example that the data are inexact or damaged, or why they cannot be
+        read.
     """
 
     name: str
@@ -158,7 +205,8 @@ class DataStatus:
 
 
 def absent(names: Iterable[str]) -> list[str]:
-    """Select the data sets for which the data folder lacks a file, without looking at the contents of files.
+    """Select the data sets for which the data folder lacks a file, without looking at
+    the contents of files.
 
     Each data set is listed once. The result omits names that are not data sets.
 
@@ -169,7 +217,11 @@ def absent(names: Iterable[str]) -> list[str]:
     """
     folder = data_folder()
     wanted = [name for name in dict.fromkeys(names) if name in SOURCES]
-    return [name for name in wanted if not all((folder / file).is_file() for file in SOURCES[name].files)]
+    return [
+        name
+        for name in wanted
+        if not all((folder / file).is_file() for file in SOURCES[name].files)
+    ]
 
 
 def status() -> list[DataStatus]:
@@ -187,7 +239,9 @@ def _status(name: str, folder: Path) -> DataStatus:
     size = 0
     try:
         size = sum(file.stat().st_size for file in files if file.is_file())
-        return DataStatus(name, "present", files[0], size, SOURCES[name].read(folder).note)
+        return DataStatus(
+            name, "present", files[0], size, SOURCES[name].read(folder).note
+        )
     except DataMissing:
         return DataStatus(name, "missing", files[0], size, "")
     except DataDamaged as error:

@@ -20,30 +20,38 @@ Rows = slice | NDArray[np.int64] | NDArray[np.bool_]
 
 
 class DataError(Exception):
-    """Error of a data set that is not available; parent of `DataMissing`, `DataDamaged` and `DataUnreachable`."""
+    """Error of a data set that is not available; parent of `DataMissing`,
+    `DataDamaged` and `DataUnreachable`.
+    """
 
 
 class DataMissing(DataError, FileNotFoundError):
-    """Error for a file that the data folder lacks; the message names the file and the command that fetches it."""
+    """Error for a file that the data folder lacks; the message names the file and
+    the command that fetches it.
+    """
 
     def __init__(self, name: str, path: Path):
         super().__init__(
-            f"data set {name!r} is not here: there is no {path}; run `dpnotes data fetch {name}` "
-            f"(in Python, dpnotes.data.fetch({name!r})), "
-            "or set the environment variable DPNOTES_DATA to a folder that has this file"
+            f"data set {name!r} is not here: there is no {path}; run `dpnotes data"
+            f" fetch {name}` (in Python, dpnotes.data.fetch({name!r})), or set the"
+            " environment variable DPNOTES_DATA to a folder that has this file"
         )
         self.name, self.path = name, path
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.name, self.path)  # so that it travels between processes
+        # so that it travels between processes
+        return type(self), (self.name, self.path)
 
 
 class DataDamaged(DataError, ValueError):
-    """Error for a file that differs from the published file; the message names it, and ``fault`` says what is wrong."""
+    """Error for a file that differs from the published file; the message names it,
+    and ``fault`` says what is wrong.
+    """
 
     def __init__(self, name: str, path: Path, fault: str):
         super().__init__(
-            f"data set {name!r} is damaged: {path}: {fault}; run `dpnotes data fetch {name}` to replace it"
+            f"data set {name!r} is damaged: {path}: {fault}; run `dpnotes data fetch"
+            f" {name}` to replace it"
         )
         self.name, self.path, self.fault = name, path, fault
 
@@ -57,21 +65,23 @@ class DataUnreachable(DataError, ConnectionError):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Dataset:
-    """Read-only arrays of one data set in one split, with the rows in a documented order.
+    """Read-only arrays of one data set in one split, with the rows in a documented
+    order.
 
-    The arrays cannot be written to, because several models train on them at once. ``torch.tensor(data.X_train)`` makes
-    a copy without a warning (``torch.from_numpy`` would warn about the read-only memory).
+    The arrays cannot be written to, because several models train on them at once.
+    ``torch.tensor(data.X_train)`` makes a copy without a warning (``torch.from_numpy``
+    would warn about the read-only memory).
 
     Parameters
     ----------
     name : str
         One of :data:`NAMES`.
     split : str
-        Name of the split, which defines the training rows and the scaling of features; :func:`load` documents each
-        split.
+        Name of the split, which defines the training rows and the scaling of features;
+        :func:`load` documents each split.
     X_train, X_test : float32 array [n, d]
-        Features, without physical units. Images are flattened channel first, so ``row.reshape(image_shape)`` is a
-        valid input of a torch convolution.
+        Features, without physical units. Images are flattened channel first, so
+        ``row.reshape(image_shape)`` is a valid input of a torch convolution.
     y_train, y_test : int64 array [n]
         Class codes 0 .. n_classes - 1, indices into ``class_names``.
     class_names : tuple of str
@@ -80,8 +90,9 @@ class Dataset:
     image_shape : tuple (channels, height, width) or None
         Shape of each image; None if rows are not images.
     digest : str
-        ``"name:split:"`` and the first 12 hexadecimal digits of the SHA-256 sum of the data *as published*, so the
-        same data gives the same digest on every machine. The digest also shows whether data are inexact.
+        ``"name:split:"`` and the first 12 hexadecimal digits of the SHA-256 sum of the
+        data *as published*, so the same data gives the same digest on every machine.
+        The digest also shows whether data are inexact.
     note : str
         Description of inexact data, in words; empty if the data are exact.
     X_validation, y_validation, X_public, y_public : arrays as above, or None
@@ -132,9 +143,11 @@ class Dataset:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Published:
-    """A published data set after it was read and checked; each subclass adds its arrays.
+    """A published data set after it was read and checked; each subclass adds its
+    arrays.
 
-    ``digest`` is the last part of :attr:`Dataset.digest`, and ``note`` is :attr:`Dataset.note`.
+    ``digest`` is the last part of :attr:`Dataset.digest`, and ``note`` is
+    :attr:`Dataset.note`.
     """
 
     digest: str
@@ -152,13 +165,14 @@ class Source(Generic[P]):
     Parameters
     ----------
     files : tuple of str
-        Files of the data set, relative to the data folder; empty if it comes with scikit-learn.
+        Files of the data set, relative to the data folder; empty if it comes with
+        scikit-learn.
     read : callable
-        Function ``read(folder)`` that reads and checks all files. It raises :class:`DataMissing` or
-        :class:`DataDamaged` if that fails.
+        Function ``read(folder)`` that reads and checks all files. It raises
+        :class:`DataMissing` or :class:`DataDamaged` if that fails.
     splits : mapping of str to callable
-        Function for each split that computes the arguments of :class:`Dataset` from the result of ``read``; arguments
-        that :meth:`load` sets may be left out.
+        Function for each split that computes the arguments of :class:`Dataset` from the
+        result of ``read``; arguments that :meth:`load` sets may be left out.
     """
 
     files: tuple[str, ...]
@@ -169,12 +183,18 @@ class Source(Generic[P]):
         """Read the files in ``folder``, and make one of the splits."""
         published = self.read(folder)
         digest = f"{name}:{split}:{published.digest}"
-        common = {"class_names": published.class_names, "digest": digest, "note": published.note}
+        common = {
+            "class_names": published.class_names,
+            "digest": digest,
+            "note": published.note,
+        }
         return Dataset(name=name, split=split, **common | self.splits[split](published))
 
 
 def sha256(*arrays: NDArray[Any]) -> str:
-    """SHA-256 sum (64 hexadecimal digits) of the bytes of all arrays, in C order, one after the other."""
+    """SHA-256 sum (64 hexadecimal digits) of the bytes of all arrays, in C order,
+    one after the other.
+    """
     total = hashlib.sha256()
     for array in arrays:
         total.update(np.ascontiguousarray(array).data)
@@ -182,15 +202,22 @@ def sha256(*arrays: NDArray[Any]) -> str:
 
 
 def cut(X: FEATURES, y: LABELS, rows: Mapping[str, Rows]) -> dict[str, Any]:
-    """Arguments ``X_train``, ``y_train``, ``X_test``, ... of :class:`Dataset`, one pair for each entry of ``rows``."""
-    return {f"{kind}_{part}": array[chosen] for part, chosen in rows.items() for kind, array in (("X", X), ("y", y))}
+    """Arguments ``X_train``, ``y_train``, ``X_test``, ... of :class:`Dataset`, one
+    pair for each entry of ``rows``.
+    """
+    return {
+        f"{kind}_{part}": array[chosen]
+        for part, chosen in rows.items()
+        for kind, array in (("X", X), ("y", y))
+    }
 
 
 def read_bytes(name: str, path: Path, wanted: str, *, member: str = "") -> bytes:
-    """Return the unpacked content of a published file of data set ``name``, if its SHA-256 sum equals ``wanted``.
+    """Return the unpacked content of a published file of data set ``name``, if its
+    SHA-256 sum equals ``wanted``.
 
-    The function unpacks a ``.gz`` file, and reads the ``member`` of a ``.zip`` archive. It raises
-    :class:`DataMissing` or :class:`DataDamaged` if that fails.
+    The function unpacks a ``.gz`` file, and reads the ``member`` of a ``.zip`` archive.
+    It raises :class:`DataMissing` or :class:`DataDamaged` if that fails.
     """
     try:
         content = path.read_bytes()
@@ -206,6 +233,9 @@ def read_bytes(name: str, path: Path, wanted: str, *, member: str = "") -> bytes
         raise DataDamaged(name, path, f"not a whole {kind} ({error})") from error
     found = hashlib.sha256(content).hexdigest()
     if found != wanted:
-        fault = f"{len(content):,} bytes with SHA-256 sum {found[:12]}..., but the published sum is {wanted[:12]}..."
+        fault = (
+            f"{len(content):,} bytes with SHA-256 sum {found[:12]}..., but the"
+            f" published sum is {wanted[:12]}..."
+        )
         raise DataDamaged(name, path, fault)
     return content

@@ -23,12 +23,15 @@ _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 
 
 def fetch(name: str) -> Path:
-    """Download a data set into the data folder unless an intact copy is there, and replace a damaged copy.
+    """Download a data set into the data folder unless an intact copy is there, and
+    replace a damaged copy.
 
-    A copy is intact if :func:`load` accepts it, so an inexact CIFAR-10 remains until you remove its file. Torchvision's
-    own downloaders fetch the images; tables are the published files. Everything is downloaded and checked in a scratch
-    folder; then each file is moved into place in one step. Therefore a failure does not change the data folder, and
-    each of several concurrent calls leaves whole files. A call also removes the scratch folders of killed calls.
+    A copy is intact if :func:`load` accepts it, so an inexact CIFAR-10 remains until
+    you remove its file. Torchvision's own downloaders fetch the images; tables are the
+    published files. Everything is downloaded and checked in a scratch folder; then each
+    file is moved into place in one step. Therefore a failure does not change the data
+    folder, and each of several concurrent calls leaves whole files. A call also removes
+    the scratch folders of killed calls.
 
     Parameters
     ----------
@@ -50,7 +53,10 @@ def fetch(name: str) -> Path:
     chosen, folder = source(name), data_folder()
     if not chosen.files:
         fetched = ", ".join(name for name, other in SOURCES.items() if other.files)
-        raise ValueError(f"data set {name!r} comes with scikit-learn and cannot be fetched; name one of: {fetched}")
+        raise ValueError(
+            f"data set {name!r} comes with scikit-learn and cannot be fetched; name one"
+            f" of: {fetched}"
+        )
     try:
         chosen.read(folder)
     except DataError:
@@ -68,11 +74,13 @@ def _download(name: str, folder: Path) -> None:
         try:
             DOWNLOADS[name](scratch)
             source(name).read(scratch)
-        except (DataDamaged, OSError, RuntimeError, HTTPException) as error:  # RuntimeError: no mirror answered
+        # RuntimeError: no mirror answered
+        except (DataDamaged, OSError, RuntimeError, HTTPException) as error:
             fault = getattr(error, "fault", f"{type(error).__name__}: {error}")
             raise DataUnreachable(
-                f"data set {name!r} could not be downloaded ({fault}); no file was changed; without a network, "
-                f"copy {' and '.join(files)} into {folder}, or set DPNOTES_DATA to a folder that has this data set"
+                f"data set {name!r} could not be downloaded ({fault}); no file was"
+                f" changed; without a network, copy {' and '.join(files)} into"
+                f" {folder}, or set DPNOTES_DATA to a folder that has this data set"
             ) from error
         for file in files:
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
@@ -88,7 +96,10 @@ def _images(name: str, kind: str, scratch: Path) -> None:
 
 def _cifar100_subset(scratch: Path) -> None:
     """Both CIFAR sets are downloaded, because images of CIFAR-10 are left out."""
-    hundred, ten = ([_part(kind, part, scratch) for part in ("train", "test")] for kind in ("CIFAR100", "CIFAR10"))
+    hundred, ten = (
+        [_part(kind, part, scratch) for part in ("train", "test")]
+        for kind in ("CIFAR100", "CIFAR10")
+    )
     x, y = cifar100_subset(hundred, [images for images, _ in ten])
     np.savez(scratch / "cifar100_subset.npz", x=x, y=y)
 
@@ -96,8 +107,12 @@ def _cifar100_subset(scratch: Path) -> None:
 def _part(kind: str, part: str, scratch: Path) -> tuple[Any, Any]:
     from torchvision import datasets
 
-    published = getattr(datasets, kind)(scratch / "raw", train=part == "train", download=True)
-    return np.asarray(published.data, dtype=np.uint8), np.asarray(published.targets, dtype=np.uint8)
+    published = getattr(datasets, kind)(
+        scratch / "raw", train=part == "train", download=True
+    )
+    return np.asarray(published.data, dtype=np.uint8), np.asarray(
+        published.targets, dtype=np.uint8
+    )
 
 
 def _tables(urls: Mapping[str, str], scratch: Path) -> None:
@@ -115,5 +130,7 @@ DOWNLOADS: Mapping[str, Callable[[Path], None]] = {
     "cifar100_subset": _cifar100_subset,
     "adult": partial(_tables, {file: f"{_UCI}/{file}" for file in ADULT_FILES}),
     "covertype": partial(_tables, {COVERTYPE_FILE: f"{_UCI}/covtype/covtype.data.gz"}),
-    "diabetes130": partial(_tables, {DIABETES_FILE: f"{_UCI}/00296/dataset_diabetes.zip"}),
+    "diabetes130": partial(
+        _tables, {DIABETES_FILE: f"{_UCI}/00296/dataset_diabetes.zip"}
+    ),
 }

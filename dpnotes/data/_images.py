@@ -1,4 +1,6 @@
-"""MNIST, Fashion-MNIST, CIFAR-10 and a subset of CIFAR-100: one ``.npz`` each, uint8 as published."""
+"""MNIST, Fashion-MNIST, CIFAR-10 and a subset of CIFAR-100: one ``.npz`` each, uint8
+as published.
+"""
 
 from __future__ import annotations
 
@@ -11,29 +13,145 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpnotes.data._dataset import FEATURES, LABELS, DataDamaged, DataMissing, Published, Source, cut, sha256
+from dpnotes.data._dataset import (
+    FEATURES,
+    LABELS,
+    DataDamaged,
+    DataMissing,
+    Published,
+    Source,
+    cut,
+    sha256,
+)
 from dpnotes.data._unit_ball import to_unit_ball, to_unit_sphere
 
 CIFAR100_RECORDS = 20_000  # of the subset
 MNIST_PARTS = {"_train": 60_000, "_test": 10_000}
 _CLOTHES = (
-    "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
-)  # fmt: skip
-_THINGS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-# A copy of CIFAR-10 is in use in which the images listed here are JPEG approximations; all others are the original.
+    "T-shirt/top",
+    "Trouser",
+    "Pullover",
+    "Dress",
+    "Coat",
+    "Sandal",
+    "Shirt",
+    "Sneaker",
+    "Bag",
+    "Ankle boot",
+)
+_THINGS = (
+    "airplane",
+    "automobile",
+    "bird",
+    "cat",
+    "deer",
+    "dog",
+    "frog",
+    "horse",
+    "ship",
+    "truck",
+)
+# A copy of CIFAR-10 is in use in which the images listed here are JPEG approximations;
+# all others are the original.
 _CIFAR10_IN_DOUBT = {
     "x_train": (
-        4298, 5949, 7066, 7237, 7248, 7630, 8006, 8831, 8968, 9415, 12762, 12834, 13546, 21493, 25728, 26098, 26927,
-        27621, 28435, 28728, 29694, 29747, 31066, 31367, 31462, 31625, 31663, 32777, 33641, 33661, 34067, 34276,
-        34387, 34825, 35160, 35646, 36733, 37329, 37474, 37567, 38384, 38925, 39358, 39385, 39613, 39840, 39888,
-        39971, 41779, 42004, 42389, 42611, 43357, 43883, 44882, 45168, 45240, 46175, 46435, 46538, 46624, 47393,
-        47597, 48081, 48124, 48333, 48821, 48836, 49321, 49429, 49631, 49830, 49857,
+        4298,
+        5949,
+        7066,
+        7237,
+        7248,
+        7630,
+        8006,
+        8831,
+        8968,
+        9415,
+        12762,
+        12834,
+        13546,
+        21493,
+        25728,
+        26098,
+        26927,
+        27621,
+        28435,
+        28728,
+        29694,
+        29747,
+        31066,
+        31367,
+        31462,
+        31625,
+        31663,
+        32777,
+        33641,
+        33661,
+        34067,
+        34276,
+        34387,
+        34825,
+        35160,
+        35646,
+        36733,
+        37329,
+        37474,
+        37567,
+        38384,
+        38925,
+        39358,
+        39385,
+        39613,
+        39840,
+        39888,
+        39971,
+        41779,
+        42004,
+        42389,
+        42611,
+        43357,
+        43883,
+        44882,
+        45168,
+        45240,
+        46175,
+        46435,
+        46538,
+        46624,
+        47393,
+        47597,
+        48081,
+        48124,
+        48333,
+        48821,
+        48836,
+        49321,
+        49429,
+        49631,
+        49830,
+        49857,
     ),
     "x_test": (
-        1259, 1369, 1422, 2245, 2737, 2935, 3695, 3718, 4085, 4496, 5791, 5896, 6286, 7580, 7707, 7724, 7832, 8117,
-        8551, 9254,
+        1259,
+        1369,
+        1422,
+        2245,
+        2737,
+        2935,
+        3695,
+        3718,
+        4085,
+        4496,
+        5791,
+        5896,
+        6286,
+        7580,
+        7707,
+        7724,
+        7832,
+        8117,
+        8551,
+        9254,
     ),
-}  # fmt: skip
+}
 _CIFAR10_FORMS = {
     "e57384ac0441112e3f38e5b602d922c196a3fd842869e1570606ddf09a602df1": (
         "93-inexact:",
@@ -43,7 +161,8 @@ _CIFAR10_FORMS = {
 
 
 def cifar100_subset(
-    parts: Sequence[tuple[NDArray[np.uint8], NDArray[np.uint8]]], others: Sequence[NDArray[np.uint8]]
+    parts: Sequence[tuple[NDArray[np.uint8], NDArray[np.uint8]]],
+    others: Sequence[NDArray[np.uint8]],
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Choose the subset of CIFAR-100 from the published sets.
 
@@ -57,18 +176,23 @@ def cifar100_subset(
     Returns
     -------
     images, labels
-        The first 20,000 different images in the order of the SHA-256 sums of their 3,072 bytes, channel first as
-        published; images with two different labels are left out.
+        The first 20,000 different images in the order of the SHA-256 sums of their
+        3,072 bytes, channel first as published; images with two different labels are
+        left out.
     """
     excluded = {key for images in others for key in _keys(images)}
     chosen: dict[str, tuple[NDArray[np.uint8], int]] = {}
     for images, labels in parts:
-        for key, image, label in zip(_keys(images), images, labels.tolist(), strict=True):
+        for key, image, label in zip(
+            _keys(images), images, labels.tolist(), strict=True
+        ):
             if key in chosen and chosen[key][1] != label:
                 excluded.add(key)
             chosen[key] = image, label
     kept = [chosen[key] for key in sorted(chosen.keys() - excluded)[:CIFAR100_RECORDS]]
-    return np.stack([image for image, _ in kept]), np.array([label for _, label in kept], dtype=np.uint8)
+    return np.stack([image for image, _ in kept]), np.array(
+        [label for _, label in kept], dtype=np.uint8
+    )
 
 
 def _keys(images: NDArray[np.uint8]) -> list[str]:
@@ -78,7 +202,9 @@ def _keys(images: NDArray[np.uint8]) -> list[str]:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Images(Published):
-    """Checked arrays, training rows first: images uint8 [n, height, width] or [n, height, width, 3], labels [n]."""
+    """Checked arrays, training rows first: images uint8 [n, height, width] or [n,
+    height, width, 3], labels [n].
+    """
 
     x: NDArray[np.uint8]
     y: NDArray[np.uint8]
@@ -91,8 +217,13 @@ class Images(Published):
         """
         height, width, *channels = self.x.shape[1:]
         n, end = self.n_train, self.n_train + n_public
-        rows = {"train": slice(n), "test": slice(end, None)} | ({"public": slice(n, end)} if n_public else {})
-        return {"image_shape": (*(channels or [1]), height, width), **cut(X, self.y.astype(np.int64), rows)}
+        rows = {"train": slice(n), "test": slice(end, None)} | (
+            {"public": slice(n, end)} if n_public else {}
+        )
+        return {
+            "image_shape": (*(channels or [1]), height, width),
+            **cut(X, self.y.astype(np.int64), rows),
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +234,8 @@ class Archive:
     ----------
     name : str
     parts : mapping of str to int
-        Number of rows for each ending; ``x`` and ``y`` with this ending are its arrays of images and labels.
+        Number of rows for each ending; ``x`` and ``y`` with this ending are its arrays
+        of images and labels.
     image : tuple of int
         Shape of an image, (height, width) or (height, width, 3).
     class_names : tuple of str
@@ -112,11 +244,13 @@ class Archive:
     in_doubt : mapping of str to tuple of int
         Rows of an array that differ between copies in use.
     forms : mapping of str to (str, str)
-        Prefix of the digest and note of each known copy that is inexact in these rows, by its SHA-256 sum.
+        Prefix of the digest and note of each known copy that is inexact in these rows,
+        by its SHA-256 sum.
     n_test : int
         Number of test rows, which come last.
     strict : bool
-        Whether arrays with another sum raise an error; otherwise they are marked as ``unverified``.
+        Whether arrays with another sum raise an error; otherwise they are marked as
+        ``unverified``.
     """
 
     name: str
@@ -133,38 +267,73 @@ class Archive:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shape of each array, in the order that the sum uses."""
         return {
-            f"{kind}{end}": (n, *rest) for end, n in self.parts.items() for kind, rest in (("x", self.image), ("y", ()))
+            f"{kind}{end}": (n, *rest)
+            for end, n in self.parts.items()
+            for kind, rest in (("x", self.image), ("y", ()))
         }
 
     def read(self, folder: Path) -> Images:
-        """Read the published arrays in ``folder``; raise :class:`DataMissing` or :class:`DataDamaged` if that fails."""
+        """Read the published arrays in ``folder``; raise :class:`DataMissing` or
+        :class:`DataDamaged` if that fails.
+        """
         path = folder / f"{self.name}.npz"
         arrays = load_arrays(self.name, path, tuple(self.shapes))
         for key, shape in self.shapes.items():
             if arrays[key].dtype != np.uint8 or arrays[key].shape != shape:
-                fault = f"array {key!r} is {arrays[key].dtype} {arrays[key].shape}, expected uint8 {shape}"
+                fault = (
+                    f"array {key!r} is {arrays[key].dtype} {arrays[key].shape},"
+                    f" expected uint8 {shape}"
+                )
                 raise DataDamaged(self.name, path, fault)
         digest = sha256(*arrays.values())
         prefix, note = self.forms.get(digest, ("", ""))
-        sound = {key: np.delete(arrays[key], rows, axis=0) for key, rows in self.in_doubt.items()}
+        sound = {
+            key: np.delete(arrays[key], rows, axis=0)
+            for key, rows in self.in_doubt.items()
+        }
         if sha256(*(arrays | sound).values()) != self.sum:
             if self.strict:
-                raise DataDamaged(self.name, path, f"the images are not the published ones (SHA-256 sum {digest[:12]})")
-            prefix, note = "unverified:", "not the subset that this version knows (SHA-256 sum)"
-        x, y = (np.concatenate([arrays[kind + end] for end in self.parts]) for kind in "xy")
+                raise DataDamaged(
+                    self.name,
+                    path,
+                    "the images are not the published ones (SHA-256 sum"
+                    f" {digest[:12]})",
+                )
+            prefix, note = (
+                "unverified:",
+                "not the subset that this version knows (SHA-256 sum)",
+            )
+        x, y = (
+            np.concatenate([arrays[kind + end] for end in self.parts]) for kind in "xy"
+        )
         digest, n_train = prefix + digest[:12], len(y) - self.n_test
-        return Images(digest=digest, note=note, class_names=self.class_names, x=x, y=y, n_train=n_train)
+        return Images(
+            digest=digest,
+            note=note,
+            class_names=self.class_names,
+            x=x,
+            y=y,
+            n_train=n_train,
+        )
 
 
-def load_arrays(name: str, path: Path, keys: tuple[str, ...]) -> dict[str, NDArray[Any]]:
-    """Read the arrays of an archive by name; raise :class:`DataMissing` or :class:`DataDamaged` if that fails."""
+def load_arrays(
+    name: str, path: Path, keys: tuple[str, ...]
+) -> dict[str, NDArray[Any]]:
+    """Read the arrays of an archive by name; raise :class:`DataMissing` or
+    :class:`DataDamaged` if that fails.
+    """
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return {key: archive[key] for key in keys}
     except FileNotFoundError:
         raise DataMissing(name, path) from None
-    except Exception as error:  # a broken archive fails in many ways: checksum, header, compression, missing array
-        fault = f"not a whole .npz archive of {', '.join(keys)} ({type(error).__name__}: {error})"
+    # a broken archive fails in many ways: checksum, header, compression, missing array
+    except Exception as error:
+        fault = (
+            f"not a whole .npz archive of {', '.join(keys)} ({type(error).__name__}:"
+            f" {error})"
+        )
         raise DataDamaged(name, path, fault) from error
 
 
@@ -232,7 +401,12 @@ def _intrinsic_sgd(images: Images) -> dict[str, Any]:
     X_test, y_test = part(slice(images.n_train, None))
     first = len(X) // 10
     rows = {"validation": slice(first), "train": slice(first, None)}
-    return {"class_names": ("3", "5"), "X_test": X_test, "y_test": y_test, **cut(X, y, rows)}
+    return {
+        "class_names": ("3", "5"),
+        "X_test": X_test,
+        "y_test": y_test,
+        **cut(X, y, rows),
+    }
 
 
 def _source(name: str, **more: Callable[[Images], dict[str, Any]]) -> Source[Images]:

@@ -1,4 +1,6 @@
-"""A reader's own table: a ``.csv`` or ``.npz`` file, each row encoded separately by public bounds and categories."""
+"""A reader's own table: a ``.csv`` or ``.npz`` file, each row encoded separately by
+public bounds and categories.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST = MOST_CLASSES  # also of a column's categories
-LEAST, OF_EACH = 200, 30  # records, and records of each class: so that each third of a file has some
-MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>")  # of cells that nothing declares
-READERS = {".xlsx": "excel", ".xls": "excel", ".ods": "excel", ".parquet": "parquet", ".sav": "spss", ".dta": "stata"}
+# records, and records of each class: so that each third of a file has some
+LEAST, OF_EACH = 200, 30
+# of cells that nothing declares
+MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>")
+READERS = {
+    ".xlsx": "excel",
+    ".xls": "excel",
+    ".ods": "excel",
+    ".parquet": "parquet",
+    ".sav": "spss",
+    ".dta": "stata",
+}
 UNDECLARED = "must be declared"
-ADVICE = "must give [low, high] for numbers and categories for text; dates can be given as days since a public date"
+ADVICE = (
+    "must give [low, high] for numbers and categories for text; dates can be given as"
+    " days since a public date"
+)
 Known = tuple[float, float] | tuple[str, ...]
 REST = "*"  # in the file of what is public: every other column of numbers
 
@@ -44,11 +58,12 @@ class PublicColumn:
     known : tuple of float or tuple of str
         Bounds (low, high) of a numeric column, or the categories.
     given : bool
-        Whether ``known`` was declared beforehand. If False, it was inferred from the records themselves, and no
-        guarantee covers that step.
+        Whether ``known`` was declared beforehand. If False, it was inferred from the
+        records themselves, and no guarantee covers that step.
     unread : int
-        Number of values that are missing, or not as declared: they count as the middle of the bounds, or as none of
-        the categories. This number is as private as the records.
+        Number of values that are missing, or not as declared: they count as the middle
+        of the bounds, or as none of the categories. This number is as private as the
+        records.
     """
 
     name: str
@@ -64,16 +79,19 @@ class PublicColumn:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OwnDataset(Dataset):
-    """Data set from a file, with its public facts; numbers are in [-1, 1], and categories are indicators.
+    """Data set from a file, with its public facts; numbers are in [-1, 1], and
+    categories are indicators.
 
     Parameters
     ----------
     columns : tuple of PublicColumn
-        Columns in the order of the file; a column of categories has one feature for each category.
+        Columns in the order of the file; a column of categories has one feature for
+        each category.
     classes_given : bool
         Whether the classes were declared beforehand.
     left_out : int
-        Number of records of a public table that were left out because their label is missing or not among the classes.
+        Number of records of a public table that were left out because their label is
+        missing or not among the classes.
     """
 
     columns: tuple[PublicColumn, ...]
@@ -82,21 +100,36 @@ class OwnDataset(Dataset):
 
     @property
     def bound(self) -> float:
-        """Square root of the number of columns; no row has a larger norm, whatever it contains."""
+        """Square root of the number of columns; no row has a larger norm, whatever
+        it contains.
+        """
         return float(np.sqrt(len(self.columns)))
 
     @property
     def labels(self) -> NDArray[Any]:
-        """Labels by class code, as numbers if all are numbers; the last entry is for empty records, not for a class."""
+        """Labels by class code, as numbers if all are numbers; the last entry is for
+        empty records, not for a class.
+        """
         import pandas as pd
 
-        numbers = pd.to_numeric(pd.Series(self.class_names, dtype=object), errors="coerce")
-        text = numbers.isna().any() or not numbers.is_unique or any(re.match(r"0\d", name) for name in self.class_names)
-        return np.array([*self.class_names, ""]) if text else np.append(numbers, numbers.max() + 1)
+        numbers = pd.to_numeric(
+            pd.Series(self.class_names, dtype=object), errors="coerce"
+        )
+        text = (
+            numbers.isna().any()
+            or not numbers.is_unique
+            or any(re.match(r"0\d", name) for name in self.class_names)
+        )
+        return (
+            np.array([*self.class_names, ""])
+            if text
+            else np.append(numbers, numbers.max() + 1)
+        )
 
     @property
     def encoding(self) -> tuple[PublicColumn, ...]:
-        """Columns in a form that a release can contain, without their private counts of unread values.
+        """Columns in a form that a release can contain, without their private counts of
+        unread values.
 
         Raises
         ------
@@ -105,29 +138,41 @@ class OwnDataset(Dataset):
         """
         if inferred := [column.name for column in self.columns if not column.given]:
             raise ValueError(
-                f"columns must be declared before they are released, got {_list(inferred)}, inferred from the records"
+                "columns must be declared before they are released, got"
+                f" {_list(inferred)}, inferred from the records"
             )
         return tuple(replace(column, unread=0) for column in self.columns)
 
     def records(self) -> tuple[NDArray[np.float32], NDArray[Any]]:
-        """Features [n, d] of all records, the test records last, and their labels [n] as in the file."""
+        """Features [n, d] of all records, the test records last, and their labels
+        [n] as in the file.
+        """
         y = np.concatenate([self.y_train, self.y_test])
         return np.concatenate([self.X_train, self.X_test]), self.labels[y]
 
     def unread(self) -> list[str]:
-        """List of sentences that count the labels and values that are missing or not as declared; it may be empty."""
+        """List of sentences that count the labels and values that are missing or not
+        as declared; it may be empty.
+        """
         from dpnotes.preprocessing import told_empty
 
-        empty = self.left_out + int(np.sum(self.y_train == self.n_classes) + np.sum(self.y_test == self.n_classes))
+        empty = self.left_out + int(
+            np.sum(self.y_train == self.n_classes)
+            + np.sum(self.y_test == self.n_classes)
+        )
         return told_empty(empty) + _told(self.columns)
 
 
-def load_file(path: str | Path, *, target: str = "", private: bool = False) -> OwnDataset:
-    r"""Load your own table, whose rows may be private; each row is encoded separately, by public facts.
+def load_file(
+    path: str | Path, *, target: str = "", private: bool = False
+) -> OwnDataset:
+    r"""Load your own table, whose rows may be private; each row is encoded separately,
+    by public facts.
 
-    The transformers of :mod:`dpnotes.preprocessing` map numbers from public bounds to [-1, 1], and text and truth
-    values to indicators of public categories. Bounds, categories and classes are read from a file in the same folder as
-    the table, ``NAME.toml``::
+    The transformers of :mod:`dpnotes.preprocessing` map numbers from public bounds to
+    [-1, 1], and text and truth values to indicators of public categories. Bounds,
+    categories and classes are read from a file in the same folder as the table,
+    ``NAME.toml``::
 
         classes = ["no", "yes"]       # in the order of their codes
 
@@ -136,28 +181,34 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
         job = ["baker", "nurse"]      # categories; any other value belongs to none of them
         "*" = [0, 1]                  # every other column of numbers
 
-    Each cell is read separately. It belongs to the category with the same text. If there is none, it belongs to the
-    category with the same value, but only if exactly one category has this value: "1.0" counts as "1" or as "01",
-    whichever of them is a category, but if both are, it belongs to no category. Facts that the file does not declare
-    are inferred from the records, as if they were public, and no guarantee covers that step. The attribute ``columns``
-    of the result shows which facts were inferred. Every fifth record, drawn by ``default_rng(0)``, is a test record.
+    Each cell is read separately. It belongs to the category with the same text. If
+    there is none, it belongs to the category with the same value, but only if exactly
+    one category has this value: "1.0" counts as "1" or as "01", whichever of them is a
+    category, but if both are, it belongs to no category. Facts that the file does not
+    declare are inferred from the records, as if they were public, and no guarantee
+    covers that step. The attribute ``columns`` of the result shows which facts were
+    inferred. Every fifth record, drawn by ``default_rng(0)``, is a test record.
 
-    A value that is missing, or not as declared, does not raise an error: it counts as the middle of the bounds, or as
-    none of the categories. The attribute ``columns`` has the number of these values. A record whose label is missing or
-    not among the classes is empty. By default the table is public: the function leaves empty records out, and the
-    attribute ``left_out`` is their number.
+    A value that is missing, or not as declared, does not raise an error: it counts as
+    the middle of the bounds, or as none of the categories. The attribute ``columns``
+    has the number of these values. A record whose label is missing or not among the
+    classes is empty. By default the table is public: the function leaves empty records
+    out, and the attribute ``left_out`` is their number.
 
     Parameters
     ----------
     path : str or Path
-        File ``.csv`` with a header, or ``.npz`` with numbers ``X`` [n, d], whose columns are called "0", "1" and so on.
+        File ``.csv`` with a header, or ``.npz`` with numbers ``X`` [n, d], whose
+        columns are called "0", "1" and so on.
     target : str
         Column, or array, of the classes; by default the last column, or ``y``.
     private : bool
-        If True, faulty records do not decide whether the table can be used, unless all records are faulty. Public facts
-        must then be declared, and an empty record keeps its place, with the number of classes as its code. If all
-        records are faulty, or a line is damaged, an error is raised without noise. No guarantee covers these errors:
-        they are checks for the person who holds the table, before any release.
+        If True, faulty records do not decide whether the table can be used, unless all
+        records are faulty. Public facts must then be declared, and an empty record
+        keeps its place, with the number of classes as its code. If all records are
+        faulty, or a line is damaged, an error is raised without noise. No guarantee
+        covers these errors: they are checks for the person who holds the table, before
+        any release.
 
     Returns
     -------
@@ -168,15 +219,20 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is not such a table. The message lists all faults by column; it does not show a value of a record.
-        If a required declaration is missing, the message has a draft of ``NAME.toml``.
+        If the file is not such a table. The message lists all faults by column; it does
+        not show a value of a record. If a required declaration is missing, the message
+        has a draft of ``NAME.toml``.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> table = pd.DataFrame({"age": np.arange(300) % 90, "job": ["nurse", "baker", "cook"] * 100})
+    >>> table = pd.DataFrame(
+    ...     {"age": np.arange(300) % 90, "job": ["nurse", "baker", "cook"] * 100}
+    ... )
     >>> table.assign(ill=table["age"] > 50).to_csv(tmp / "mine.csv", index=False)
-    >>> _ = (tmp / "mine.toml").write_text("[columns]\nage = [0, 120]\njob = ['baker', 'cook', 'nurse']")
+    >>> _ = (tmp / "mine.toml").write_text(
+    ...     "[columns]\nage = [0, 120]\njob = ['baker', 'cook', 'nurse']"
+    ... )
     >>> mine = load_file(tmp / "mine.csv", target="ill")
     >>> mine.n_train, mine.feature_names, mine.class_names
     (240, ('age', 'job=baker', 'job=cook', 'job=nurse'), ('False', 'True'))
@@ -187,20 +243,38 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
     public = _public(beside)
     faults: list[str] = []
     y, classes = _classes(table, target, public.get("classes"), faults, private=private)
-    columns = _columns(table.drop(columns=target, errors="ignore"), public.get("columns"), faults, private=private)
+    columns = _columns(
+        table.drop(columns=target, errors="ignore"),
+        public.get("columns"),
+        faults,
+        private=private,
+    )
     there = y < len(classes) if classes and not private else np.ones(len(y), dtype=bool)
     table, y = table[there], y[there]
     if len(table) < LEAST:
         faults.append(f"there must be at least {LEAST} records")
-    if sum(1 if column.is_number else len(column.known) for column in columns) > len(table):
+    if sum(1 if column.is_number else len(column.known) for column in columns) > len(
+        table
+    ):
         faults.append("there are more features than records: is the table transposed?")
     if faults:
-        draft = _draft(table, target, public) if any(UNDECLARED in fault for fault in faults) else ""
-        raise ValueError("\n- ".join([f"{path} cannot be used:", *faults]) + f"\n{beside.name} {ADVICE}{draft}")
+        draft = (
+            _draft(table, target, public)
+            if any(UNDECLARED in fault for fault in faults)
+            else ""
+        )
+        raise ValueError(
+            "\n- ".join([f"{path} cannot be used:", *faults])
+            + f"\n{beside.name} {ADVICE}{draft}"
+        )
     X, names, counted = _encoded(table, columns)
     test = np.zeros(len(table), dtype=bool)
     test[np.random.default_rng(0).permutation(len(table))[: len(table) // 5]] = True
-    total = hashlib.sha256(path.read_bytes() + (beside.read_bytes() if beside.is_file() else b"") + target.encode())
+    total = hashlib.sha256(
+        path.read_bytes()
+        + (beside.read_bytes() if beside.is_file() else b"")
+        + target.encode()
+    )
     return OwnDataset(
         name=path.stem,
         split="own",
@@ -214,21 +288,25 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
     )
 
 
-def encode_file(path: str | Path, encoding: Iterable[PublicColumn]) -> NDArray[np.float32]:
-    r"""Encode the records of another file, such as new patients, as :func:`load_file` does.
+def encode_file(
+    path: str | Path, encoding: Iterable[PublicColumn]
+) -> NDArray[np.float32]:
+    r"""Encode the records of another file, such as new patients, as :func:`load_file`
+    does.
 
     Parameters
     ----------
     path : str or Path
-        File as in :func:`load_file`, with any number of records; it needs no labels, and other columns are ignored.
+        File as in :func:`load_file`, with any number of records; it needs no labels,
+        and other columns are ignored.
     encoding : iterable of PublicColumn
         The ``encoding`` of the data set that the model was fitted to.
 
     Returns
     -------
     ndarray of float32, shape [n, d]
-        Features in the order that the model expects, one row for each record of the file. A warning counts the values
-        that are missing or not as declared.
+        Features in the order that the model expects, one row for each record of the
+        file. A warning counts the values that are missing or not as declared.
 
     Raises
     ------
@@ -240,14 +318,20 @@ def encode_file(path: str | Path, encoding: Iterable[PublicColumn]) -> NDArray[n
     Examples
     --------
     >>> _ = (tmp / "new.csv").write_text("name,job,age\nAda,nurse,30\n")
-    >>> columns = PublicColumn("age", (0.0, 120.0), True), PublicColumn("job", ("baker", "nurse"), True)
+    >>> columns = (
+    ...     PublicColumn("age", (0.0, 120.0), True),
+    ...     PublicColumn("job", ("baker", "nurse"), True),
+    ... )
     >>> encode_file(tmp / "new.csv", columns).tolist()
     [[-0.5, 0.0, 1.0]]
     """
     table, _ = _read(Path(path), "")
     columns = list(encoding)
     if missing := [column.name for column in columns if column.name not in table]:
-        raise ValueError(f"{path} must have the columns that the model was fitted to, got none named {_list(missing)}")
+        raise ValueError(
+            f"{path} must have the columns that the model was fitted to, got none named"
+            f" {_list(missing)}"
+        )
     X, _, counted = _encoded(table, columns)
     for told in _told(counted):
         warnings.warn(f"{path}: {told}", stacklevel=2)
@@ -257,25 +341,36 @@ def encode_file(path: str | Path, encoding: Iterable[PublicColumn]) -> NDArray[n
 def _told(columns: Sequence[PublicColumn]) -> list[str]:
     from dpnotes.preprocessing import told_unread
 
-    return told_unread([column.name for column in columns], [column.unread for column in columns])
+    return told_unread(
+        [column.name for column in columns], [column.unread for column in columns]
+    )
 
 
 def _draft(table: pd.DataFrame, target: str, public: Mapping[str, Any]) -> str:
     """Draft, with blanks, of the file that declares the public facts of a table.
 
-    It looks at the columns' names and, in a file of arrays, at whether they hold text, but at no value.
+    It looks at the columns' names and, in a file of arrays, at whether they hold text,
+    but at no value.
     """
     columns = public.get("columns", {REST: []})
     if REST in columns:  # a file of arrays has nothing but numbers
-        texts = [each for each in table if each != target and table[each].dtype == object]
-        columns = dict.fromkeys(texts) | {each: known for each, known in columns.items() if known or not texts}
+        texts = [
+            each for each in table if each != target and table[each].dtype == object
+        ]
+        columns = dict.fromkeys(texts) | {
+            each: known for each, known in columns.items() if known or not texts
+        }
     text = partial(json.dumps, ensure_ascii=False, default=str)
     lines = [f"classes = {text(public.get('classes') or [])}  # all labels of {target}"]
     lines += [
-        '[columns]  # [low, high] for numbers, ["a", "b"] for text; delete the lines of names, identifiers and dates'
+        '[columns]  # [low, high] for numbers, ["a", "b"] for text; delete the lines of'
+        " names, identifiers and dates"
     ]
     lines += [f"{text(name)} = {text(known or [])}" for name, known in columns.items()]
-    return "\nFill in the blanks of this draft with what is known without the records:\n\n" + "\n".join(lines)
+    return (
+        "\nFill in the blanks of this draft with what is known without the records:\n\n"
+        + "\n".join(lines)
+    )
 
 
 def _read(path: Path, target: str) -> tuple[pd.DataFrame, str]:
@@ -287,10 +382,22 @@ def _read(path: Path, target: str) -> tuple[pd.DataFrame, str]:
     try:
         if path.suffix == ".csv":
             names = _header(path)
-            with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):  # of lines that are longer
-                table = pd.read_csv(path, skipinitialspace=True, index_col=False, dtype=object, na_filter=False)
+            # of lines that are longer
+            with warnings.catch_warnings(
+                action="error", category=pd.errors.ParserWarning
+            ):
+                table = pd.read_csv(
+                    path,
+                    skipinitialspace=True,
+                    index_col=False,
+                    dtype=object,
+                    na_filter=False,
+                )
             if doubled := sorted({name for name in names if names.count(name) > 1}):
-                raise ValueError(f"{path} must have columns of distinct names, got {_list(doubled)} twice")
+                raise ValueError(
+                    f"{path} must have columns of distinct names, got {_list(doubled)}"
+                    " twice"
+                )
             table.columns = table.columns.astype(str)
             return table, target or (table.columns[-1] if len(table.columns) else "")
         if path.suffix == ".npz":
@@ -299,7 +406,10 @@ def _read(path: Path, target: str) -> tuple[pd.DataFrame, str]:
             return _arrays(path, target or "y")
     except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
         place = next(iter(re.findall(r"(?:line|row) \d+", str(error))), "a line")
-        raise ValueError(f"{path} is damaged: {place} has too many cells, or a quotation mark is open") from None
+        raise ValueError(
+            f"{path} is damaged: {place} has too many cells, or a quotation mark is"
+            " open"
+        ) from None
     except (pd.errors.EmptyDataError, zipfile.BadZipFile, EOFError):
         raise ValueError(f"{path} is empty, or a damaged {path.suffix} file") from None
     how = _converted(path, READERS[path.suffix]) if path.suffix in READERS else ""
@@ -314,21 +424,36 @@ def _converted(path: Path, reader: str = "csv", how: str = "") -> str:
 
 
 def _header(path: Path) -> list[str]:
-    """Names of the columns of a CSV file in UTF-8; for another file, an error that says how to convert it."""
+    """Names of the columns of a CSV file in UTF-8; for another file, an error that
+    says how to convert it.
+    """
     content, how = path.read_bytes(), ""
     if content.startswith((b"\x1f\x8b", b"PK")):
-        raise ValueError(f"{path} is compressed, or a file of another program with the ending .csv: unpack it")
+        raise ValueError(
+            f"{path} is compressed, or a file of another program with the ending .csv:"
+            " unpack it"
+        )
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        encoding = "utf-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else "latin-1"
-        text, how = content.decode(encoding, errors="replace"), f", encoding={encoding!r}"
+        encoding = (
+            "utf-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else "latin-1"
+        )
+        text, how = (
+            content.decode(encoding, errors="replace"),
+            f", encoding={encoding!r}",
+        )
     header = text.partition("\n")[0]
     if (separator := max(",;\t|", key=header.count)) != ",":
         how += f", sep={separator!r}" + ", decimal=','" * (separator != "|")
     if how:
-        must = "must be in UTF-8, with commas between its cells and points in its numbers"
-        raise ValueError(f"{path} {must}{_converted(path, how=how)} (or another encoding=, and decimal='.')")
+        must = (
+            "must be in UTF-8, with commas between its cells and points in its numbers"
+        )
+        raise ValueError(
+            f"{path} {must}{_converted(path, how=how)} (or another encoding=, and"
+            " decimal='.')"
+        )
     return next(csv.reader([header]), [])
 
 
@@ -337,13 +462,18 @@ def _arrays(path: Path, target: str) -> tuple[pd.DataFrame, str]:
 
     with np.load(path, allow_pickle=False) as arrays:
         if not {"X", target} <= set(arrays):
-            raise ValueError(f"{path} must have the arrays X and {target}, got {_list(arrays)}")
+            raise ValueError(
+                f"{path} must have the arrays X and {target}, got {_list(arrays)}"
+            )
         X, y = arrays["X"], arrays[target]
     if X.ndim != 2 or y.shape != (len(X),) or X.dtype.kind not in "biuf":
         raise ValueError(
-            f"{path} must have numbers X [n, d] and {target} [n], got X of {X.dtype} {X.shape}, {target} {y.shape}"
+            f"{path} must have numbers X [n, d] and {target} [n], got X of {X.dtype}"
+            f" {X.shape}, {target} {y.shape}"
         )
-    table = pd.DataFrame(X.astype(np.float64), columns=[str(i) for i in range(X.shape[1])])
+    table = pd.DataFrame(
+        X.astype(np.float64), columns=[str(i) for i in range(X.shape[1])]
+    )
     table[target] = y
     return table, target
 
@@ -357,18 +487,35 @@ def _public(beside: Path) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError(f"{beside} is not a TOML file: {error}") from error
     columns, classes = public.get("columns", {}), public.get("classes", ["a", "b"])
-    if public.keys() - {"columns", "classes"} or not isinstance(columns, dict) or not isinstance(classes, list):
-        raise ValueError(f"{beside} may only hold classes = [...] and a table [columns], got {_list(public)}")
+    if (
+        public.keys() - {"columns", "classes"}
+        or not isinstance(columns, dict)
+        or not isinstance(classes, list)
+    ):
+        raise ValueError(
+            f"{beside} may only hold classes = [...] and a table [columns], got"
+            f" {_list(public)}"
+        )
     return public
 
 
 def _classes(
-    table: pd.DataFrame, target: str, given: list[Any] | None, faults: list[str], *, private: bool
+    table: pd.DataFrame,
+    target: str,
+    given: list[Any] | None,
+    faults: list[str],
+    *,
+    private: bool,
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Codes [n] of the classes, and their names; the function adds any faults to ``faults``."""
+    """Codes [n] of the classes, and their names; the function adds any faults to
+    ``faults``.
+    """
     labels = table[target].map(_cell) if target in table else None
     if labels is None or (private and not given):
-        there_are = f"there is no column {target!r} for the target; there are {_list(table.columns)}"
+        there_are = (
+            f"there is no column {target!r} for the target; there are"
+            f" {_list(table.columns)}"
+        )
         faults.append(there_are if labels is None else f"classes {UNDECLARED}")
         return np.zeros(len(table), np.int64), ()
     there = labels[~labels.isin(MISSING)]
@@ -377,30 +524,50 @@ def _classes(
     classes = tuple(map(str, given)) if given else tuple(_distinct(there))
     if "" in classes or not 2 <= len(set(classes)) == len(classes) <= MOST:
         number = not given and len(classes) > MOST and _numbers(there).notna().all()
-        is_ = f"is {CONTINUOUS}" if number else f"must have 2 to {MOST} classes, each with a name"
+        is_ = (
+            f"is {CONTINUOUS}"
+            if number
+            else f"must have 2 to {MOST} classes, each with a name"
+        )
         faults.append(f"the target {target!r} {is_}")
         return np.zeros(len(table), np.int64), ()
     codes = _codes(labels, classes)
     if (codes == len(classes)).all():
-        faults.append(f"no value of the target {target!r} is among classes = {list(classes)}")
-    if not private and np.bincount(codes, minlength=len(classes))[: len(classes)].min() < OF_EACH:
+        faults.append(
+            f"no value of the target {target!r} is among classes = {list(classes)}"
+        )
+    if (
+        not private
+        and np.bincount(codes, minlength=len(classes))[: len(classes)].min() < OF_EACH
+    ):
         faults.append(f"a class of {target!r} has fewer than {OF_EACH} records")
     return codes, classes
 
 
 def _columns(
-    table: pd.DataFrame, given: Mapping[str, Any] | None, faults: list[str], *, private: bool
+    table: pd.DataFrame,
+    given: Mapping[str, Any] | None,
+    faults: list[str],
+    *,
+    private: bool,
 ) -> list[PublicColumn]:
-    """Columns of features with their public facts; the function adds any faults to ``faults``."""
+    """Columns of features with their public facts; the function adds any faults to
+    ``faults``.
+    """
     given = {REST: None} if given is None else given
     if unknown := [name for name in given if name not in table and name != REST]:
-        faults.append(f"the table [columns] names columns {_list(unknown)} that the file does not have")
+        faults.append(
+            f"the table [columns] names columns {_list(unknown)} that the file does not"
+            " have"
+        )
     wrong: dict[str, list[str]] = {}
     found = []
     for name in (each for each in map(str, table) if each in given or REST in given):
         said = given.get(name) or None  # a blank of the draft declares nothing
         cells, numbers = table[name].map(_cell), _numbers(table[name])
-        there = ~cells.isin(MISSING) | cells.isin(said if isinstance(said, list) else ())
+        there = ~cells.isin(MISSING) | cells.isin(
+            said if isinstance(said, list) else ()
+        )
         if said is None and (private or numbers[there].notna().all()):
             said = given.get(REST) or None
         if private and said is None:
@@ -415,44 +582,70 @@ def _columns(
             wrong.setdefault(known, []).append(name)
         else:
             found.append(PublicColumn(name, known, said is not None))
-    faults += [f"column{'s' * (len(names) > 1)} {_list(names)}: {fault}" for fault, names in wrong.items()]
+    faults += [
+        f"column{'s' * (len(names) > 1)} {_list(names)}: {fault}"
+        for fault, names in wrong.items()
+    ]
     if not wrong and not found:
         faults.append("there are no columns of features")
     return found
 
 
 def _from_records(cells: pd.Series, numbers: pd.Series) -> Known | str:
-    """Bounds or categories inferred from the present values, or the fault as one text."""
+    """Bounds or categories inferred from the present values, or the fault as one
+    text.
+    """
     finite = numbers[np.isfinite(numbers)]
     if (finite if numbers.notna().all() else cells).nunique() < 2:
         return "constant"
     if numbers.notna().all():
         return float(finite.min()), float(finite.max())
     if numbers.notna().any():
-        return "numbers and text: declare [low, high] (text then counts as missing) or the categories"
-    return f"text of more than {MOST} categories" if cells.nunique() > MOST else tuple(_distinct(cells))
+        return (
+            "numbers and text: declare [low, high] (text then counts as missing) or the"
+            " categories"
+        )
+    return (
+        f"text of more than {MOST} categories"
+        if cells.nunique() > MOST
+        else tuple(_distinct(cells))
+    )
 
 
 def _said(known: Any, *, has_numbers: bool) -> Known | str:
     """Declared bounds or categories of a column, or the fault as one text."""
-    if isinstance(known, list) and len(known) == 2 and all(type(value) in (int, float) for value in known):
+    if (
+        isinstance(known, list)
+        and len(known) == 2
+        and all(type(value) in (int, float) for value in known)
+    ):
         if not has_numbers:
-            return "text, which needs categories, not bounds; numbers must have points, not commas"
+            return (
+                "text, which needs categories, not bounds; numbers must have points,"
+                " not commas"
+            )
         if -np.inf < known[0] < known[1] < np.inf:
             return float(known[0]), float(known[1])
-    elif isinstance(known, list) and all(isinstance(value, str | bool) for value in known):
+    elif isinstance(known, list) and all(
+        isinstance(value, str | bool) for value in known
+    ):
         categories = tuple(map(str, known))
         if all(re.fullmatch(r"\d{4}-\d\d-\d\d", name) for name in categories):
             return "dates, which are neither numbers nor categories"
         if len(set(categories)) == len(categories) > 1:
             return categories
-    return "the entry must be [low, high] with low < high, or at least two categories as text"
+    return (
+        "the entry must be [low, high] with low < high, or at least two categories as"
+        " text"
+    )
 
 
 def _encoded(
     table: pd.DataFrame, columns: Iterable[PublicColumn]
 ) -> tuple[NDArray[np.float32], tuple[str, ...], tuple[PublicColumn, ...]]:
-    """Features of all records, float32 [n, d], their names, and the columns with a count of unread values."""
+    """Features of all records, float32 [n, d], their names, and the columns with a
+    count of unread values.
+    """
     from dpnotes.preprocessing import PublicOneHot, PublicScaler, RowTransformer
 
     parts, names, counted = [], [], []
@@ -468,13 +661,25 @@ def _encoded(
             names += [f"{column.name}={category}" for category in column.known]
         parts.append(step.fit_transform(cells))
         counted.append(replace(column, unread=int(step.unread(cells)[0])))
-    return np.ascontiguousarray(np.hstack(parts), dtype=np.float32), tuple(names), tuple(counted)
+    return (
+        np.ascontiguousarray(np.hstack(parts), dtype=np.float32),
+        tuple(names),
+        tuple(counted),
+    )
 
 
 def _cell(value: Any) -> str:
-    """One value as text, regardless of its column: whole numbers without a point, and one form for truth values."""
+    """One value as text, regardless of its column: whole numbers without a point,
+    and one form for truth values.
+    """
     if isinstance(value, float | np.floating):
-        return "" if np.isnan(value) else str(int(value)) if float(value).is_integer() else repr(float(value))
+        return (
+            ""
+            if np.isnan(value)
+            else str(int(value))
+            if float(value).is_integer()
+            else repr(float(value))
+        )
     text = str(value).strip()
     return text.capitalize() if text.lower() in ("true", "false") else text
 
@@ -487,14 +692,17 @@ def _numbers(values: pd.Series) -> pd.Series:
 
 
 def _codes(cells: pd.Series, known: Iterable[Any]) -> NDArray[np.int64]:
-    """Place of each cell among the known names, by its text or else by its value; ``len(names)`` if it has none."""
+    """Place of each cell among the known names, by its text or else by its value;
+    ``len(names)`` if it has none.
+    """
     import pandas as pd
 
     names = [_cell(name) for name in known]
     exact = {name: code for code, name in enumerate(names)}
     values = dict[float, int]()
     for code, value in enumerate(_numbers(pd.Series(names, dtype=object))):
-        values[value] = len(names) if value in values else code  # what two of them are tells neither
+        # what two of them are tells neither
+        values[value] = len(names) if value in values else code
     distinct = pd.Series(cells.unique(), dtype=object)
     places = {
         cell: exact.get(cell, values.get(value, len(names)))
@@ -504,14 +712,22 @@ def _codes(cells: pd.Series, known: Iterable[Any]) -> NDArray[np.int64]:
 
 
 def _distinct(cells: pd.Series) -> list[str]:
-    """Distinct labels, sorted by size if they are numbers and alphabetically if they are text."""
+    """Distinct labels, sorted by size if they are numbers and alphabetically if they
+    are text.
+    """
     import pandas as pd
 
     distinct = pd.Series(cells.unique(), dtype=object)
     numbers = _numbers(distinct)
-    return sorted(distinct) if numbers.isna().any() else [_cell(number) for number in np.unique(numbers)]
+    return (
+        sorted(distinct)
+        if numbers.isna().any()
+        else [_cell(number) for number in np.unique(numbers)]
+    )
 
 
 def _list(names: Iterable[object]) -> str:
     shown = [repr(str(name)) for name in names]
-    return ", ".join(shown[:20]) + (f" and {len(shown) - 20} more" if len(shown) > 20 else "")
+    return ", ".join(shown[:20]) + (
+        f" and {len(shown) - 20} more" if len(shown) > 20 else ""
+    )

@@ -18,8 +18,12 @@ class Wrong(AssertionError):
     """Error that :func:`check` raises for a wrong answer; the message is a hint."""
 
 
-def exercise(name: str) -> Callable[[Callable[[Function], None]], Callable[[Function], None]]:
-    """Register the check of an exercise: it calls the reader's function and raises `Wrong` with a hint."""
+def exercise(
+    name: str,
+) -> Callable[[Callable[[Function], None]], Callable[[Function], None]]:
+    """Register the check of an exercise: it calls the reader's function and raises
+    `Wrong` with a hint.
+    """
 
     def register(function: Callable[[Function], None]) -> Callable[[Function], None]:
         _CHECKS[name] = function
@@ -34,7 +38,9 @@ def expect(condition: Any, hint: str) -> None:
         raise Wrong(hint)
 
 
-def numbers(name: str, right: Sequence[float], wrong: Mapping[str, Sequence[float]]) -> None:
+def numbers(
+    name: str, right: Sequence[float], wrong: Mapping[str, Sequence[float]]
+) -> None:
     """Register the check of an exercise whose answer is one or several numbers.
 
     Parameters
@@ -48,18 +54,28 @@ def numbers(name: str, right: Sequence[float], wrong: Mapping[str, Sequence[floa
     exercise(name)(partial(_expect_numbers, right, wrong))
 
 
-def _expect_numbers(right: Sequence[float], wrong: Mapping[str, Sequence[float]], answer: Any) -> None:
+def _expect_numbers(
+    right: Sequence[float], wrong: Mapping[str, Sequence[float]], answer: Any
+) -> None:
     asked = "one number" if len(right) == 1 else f"{len(right)} numbers in brackets"
-    expect(not callable(answer), f"the exercise asks for {asked}, not for a function: pass what your function returns")
+    expect(
+        not callable(answer),
+        f"the exercise asks for {asked}, not for a function: pass what your function"
+        " returns",
+    )
     expect(answer is not None, f"the exercise asks for {asked}, got None")
     found = np.ravel(np.asarray(answer, dtype=float))
     expect(len(found) == len(right), f"the exercise asks for {asked}, got {len(found)}")
     for hint, values in wrong.items():
-        expect(not (np.isclose(found, values, rtol=1e-2, atol=0) | np.isnan(values)).all(), hint)
+        expect(
+            not (np.isclose(found, values, rtol=1e-2, atol=0) | np.isnan(values)).all(),
+            hint,
+        )
     for place, (own, value) in enumerate(zip(found, right, strict=True), start=1):
         size = "small" if own < value else "large"
         expect(
-            np.isclose(own, value, rtol=1e-2, atol=0), f"number {place} is too {size}; an error of up to 1 % would pass"
+            np.isclose(own, value, rtol=1e-2, atol=0),
+            f"number {place} is too {size}; an error of up to 1 % would pass",
         )
 
 
@@ -68,7 +84,10 @@ def _returning(function: Function) -> Function:
 
     def called(*arguments: Any) -> Any:
         found = function(*arguments)
-        expect(found is not None, "the function returned None: it must end with `return` and its result")
+        expect(
+            found is not None,
+            "the function returned None: it must end with `return` and its result",
+        )
         return found
 
     return called
@@ -93,8 +112,9 @@ def check(name: str, answer: Any) -> None:
     name : str
         Name that the exercise states, for example ``"dp-sgd-6"``.
     answer : callable, or one or several numbers
-        Your answer. It is a function with the arguments and the result that the exercise states, or the numbers that
-        the exercise asks for, in the order of the exercise. Each number may be off by up to 1 %.
+        Your answer. It is a function with the arguments and the result that the
+        exercise states, or the numbers that the exercise asks for, in the order of the
+        exercise. Each number may be off by up to 1 %.
 
     Raises
     ------
@@ -108,7 +128,10 @@ def check(name: str, answer: Any) -> None:
     >>> import numpy as np
     >>> def clip_and_add(gradients, clipping_norm, noise):
     ...     norms = np.linalg.norm(gradients, axis=1)
-    ...     return np.minimum(1, clipping_norm / np.maximum(norms, 1e-300)) @ gradients + noise
+    ...     return (
+    ...         np.minimum(1, clipping_norm / np.maximum(norms, 1e-300)) @ gradients
+    ...         + noise
+    ...     )
     >>> check("dp-sgd-6", clip_and_add)
     dp-sgd-6: passed
     >>> check("guarantee-4", (2.0, 9.85e-6))
@@ -116,8 +139,14 @@ def check(name: str, answer: Any) -> None:
     """
     if name not in _CHECKS:
         plain = str(name).lower().replace("_", "-")
-        close = ", ".join(sorted(get_close_matches(plain, _CHECKS, n=5))) or "none (names() lists all)"
-        raise ValueError(f"no check is named {name!r}, and some exercises have no check; similar names: {close}")
+        close = (
+            ", ".join(sorted(get_close_matches(plain, _CHECKS, n=5)))
+            or "none (names() lists all)"
+        )
+        raise ValueError(
+            f"no check is named {name!r}, and some exercises have no check; similar"
+            f" names: {close}"
+        )
     checked = _CHECKS[name]
     if not (callable(answer) or isinstance(checked, partial)):
         asked = str(checked.__doc__).split("``")[1]

@@ -15,52 +15,88 @@ from dpnotes.exercises._check import Function, exercise, expect
 
 @exercise("bagging-5")
 def inclusion(function: Function) -> None:
-    """``inclusion(n, subsample, n_models, replace)``: probability that a given record is drawn at least once."""
+    """``inclusion(n, subsample, n_models, replace)``: probability that a given
+    record is drawn at least once.
+    """
     once = function(10, 3, 1, False)
-    expect(np.isclose(once, 0.3), "3 of 10 records without replacement include a given record with probability 3/10")
+    expect(
+        np.isclose(once, 0.3),
+        "3 of 10 records without replacement include a given record with probability"
+        " 3/10",
+    )
     twice = function(10, 3, 2, False)
     expect(
         not np.isclose(twice, 0.6),
-        "independent subsamples may overlap, so the probabilities of two of them do not add up",
+        "independent subsamples may overlap, so the probabilities of two of them do not"
+        " add up",
     )
     for sizes in ((10, 3, 2, False), (10, 3, 2, True), (60_000, 300, 5, True)):
         n, subsample, n_models, replace = sizes
-        exact = accounting.bagging(n=n, subsample=subsample, n_models=n_models, replace=replace).advantage
+        exact = accounting.bagging(
+            n=n, subsample=subsample, n_models=n_models, replace=replace
+        ).advantage
         expect(
             np.isclose(function(*sizes), exact),
-            f"return 1 minus the probability that no subsample contains the record; wrong at replace={replace}",
+            "return 1 minus the probability that no subsample contains the record;"
+            f" wrong at replace={replace}",
         )
     tiny = function(10**17, 1, 1, True)
-    expect(np.isclose(tiny, 1e-17, atol=0), "1 - (1 - x) loses all digits of a small x; np.log1p and np.expm1 do not")
+    expect(
+        np.isclose(tiny, 1e-17, atol=0),
+        "1 - (1 - x) loses all digits of a small x; np.log1p and np.expm1 do not",
+    )
 
 
 @exercise("bagging-6")
 def error_rates(function: Function) -> None:
-    """``error_rates(pi, alpha)``: least false-negative rates at the false-positive rates, if the sample is public."""
+    """``error_rates(pi, alpha)``: least false-negative rates at the false-positive
+    rates, if the sample is public.
+    """
     alpha = np.array([0.0, 0.01, 0.5, 1.0])
     least = np.asarray(function(0.2, alpha))
-    expect(least.shape == alpha.shape, "the result has one rate for each false-positive rate")
+    expect(
+        least.shape == alpha.shape,
+        "the result has one rate for each false-positive rate",
+    )
     expect(np.all(least >= 0), "a rate is not negative")
-    expect(np.isclose(least[0], 0.8), "without false positives a record is missed exactly when it was not drawn")
+    expect(
+        np.isclose(least[0], 0.8),
+        "without false positives a record is missed exactly when it was not drawn",
+    )
     expect(
         np.allclose(least, np.maximum(0, 0.8 - alpha)),
-        "the true-positive rate can rise by as much as the false-positive rate, until it is 1",
+        "the true-positive rate can rise by as much as the false-positive rate, until"
+        " it is 1",
     )
 
 
 @exercise("bagging-8")
 def fewest(function: Function) -> None:
-    """``fewest(n, subsample, lead)``: fewest added records with which a label with this lead can lose the vote."""
-    expect(function(10**9, 10, 5e-9) == 1, "a part of a record counts as a whole record: round up")
-    wide = function(1000, 50, 0.999)
-    expect(wide < 100, "a model that drew an added record no longer votes for the first label, but for the second")
-    expect(wide <= 14, "a model is lost once, however many of the added records it drew")
+    """``fewest(n, subsample, lead)``: fewest added records with which a label with
+    this lead can lose the vote.
+    """
     expect(
-        function(1000, 50, 0.5) == 9,
-        "models that drew no added record vote as before, some of them for the second label",
+        function(10**9, 10, 5e-9) == 1,
+        "a part of a record counts as a whole record: round up",
+    )
+    wide = function(1000, 50, 0.999)
+    expect(
+        wide < 100,
+        "a model that drew an added record no longer votes for the first label, but for"
+        " the second",
     )
     expect(
-        function(100, 1, 0.499) == 50, "with added records the data set is larger, so each record is drawn more rarely"
+        wide <= 14, "a model is lost once, however many of the added records it drew"
+    )
+    expect(
+        function(1000, 50, 0.5) == 9,
+        "models that drew no added record vote as before, some of them for the second"
+        " label",
+    )
+    expect(
+        function(100, 1, 0.499) == 50,
+        "with added records the data set is larger, so each record is drawn more"
+        " rarely",
     )
 
 
@@ -69,38 +105,65 @@ def fewest(function: Function) -> None:
 
 @exercise("private-prediction-6")
 def level(function: Function) -> None:
-    """``level(n_models, beta)``: exact pure epsilon of one answer of a soft vote between two classes."""
-    expect(math.isclose(function(1, 0.7), 0.7), "for a single model, the exact epsilon is beta")
+    """``level(n_models, beta)``: exact pure epsilon of one answer of a soft vote
+    between two classes.
+    """
+    expect(
+        math.isclose(function(1, 0.7), 0.7),
+        "for a single model, the exact epsilon is beta",
+    )
     found = function(4, 0.7)
     expect(not math.isclose(found, 0.7), "the normaliser changes with the vote, too")
-    expect(not math.isclose(found, 1.4), "2 beta is the limit for many models; four models stay below it")
+    expect(
+        not math.isclose(found, 1.4),
+        "2 beta is the limit for many models; four models stay below it",
+    )
     worst = 0.7 + math.log((math.exp(2.8) + 1) / (math.exp(2.1) + math.exp(0.7)))
     expect(
         math.isclose(found, worst),
-        "return the largest log-ratio over all divisions of the votes, both classes and both directions",
+        "return the largest log-ratio over all divisions of the votes, both classes and"
+        " both directions",
     )
-    expect(math.isclose(function(5000, 0.7), 1.4), "with many models exp(beta n) overflows; np.logaddexp does not")
+    expect(
+        math.isclose(function(5000, 0.7), 1.4),
+        "with many models exp(beta n) overflows; np.logaddexp does not",
+    )
 
 
 @exercise("private-prediction-7")
 def sigma(function: Function) -> None:
-    """``sigma(epsilon, delta, answers, sensitivity)``: noise on each of ``answers`` logit vectors."""
+    """``sigma(epsilon, delta, answers, sensitivity)``: noise on each of ``answers``
+    logit vectors.
+    """
     least = accounting.gaussian_sigma(1.0, 1e-5)
     one = function(1.0, 1e-5, 1, 1.0)
     expect(
         not math.isclose(one, math.sqrt(2 * math.log(1.25e5))),
         "sqrt(2 log(1.25 / delta)) / epsilon is not the least noise",
     )
-    expect(math.isclose(one, least, rel_tol=1e-6), "one answer needs the noise of the exact condition")
+    expect(
+        math.isclose(one, least, rel_tol=1e-6),
+        "one answer needs the noise of the exact condition",
+    )
     many = function(1.0, 1e-5, 100, 1.0)
     expect(
         not math.isclose(many, 100 * least, rel_tol=1e-6),
-        "the shift of many normal releases together is smaller than the sum of their shifts",
+        "the shift of many normal releases together is smaller than the sum of their"
+        " shifts",
     )
-    expect(math.isclose(many, 10 * least, rel_tol=1e-6), "all answers together must be private")
-    expect(math.isclose(function(1.0, 1e-5, 1, 0.2), least / 5, rel_tol=1e-6), "a smaller shift needs less noise")
+    expect(
+        math.isclose(many, 10 * least, rel_tol=1e-6),
+        "all answers together must be private",
+    )
+    expect(
+        math.isclose(function(1.0, 1e-5, 1, 0.2), least / 5, rel_tol=1e-6),
+        "a smaller shift needs less noise",
+    )
     strict = accounting.gaussian_sigma(0.01, 1e-9)
-    expect(math.isclose(function(0.01, 1e-9, 1, 1.0), strict, rel_tol=1e-6), "small epsilons need much noise")
+    expect(
+        math.isclose(function(0.01, 1e-9, 1, 1.0), strict, rel_tol=1e-6),
+        "small epsilons need much noise",
+    )
 
 
 @exercise("private-prediction-9")
@@ -111,14 +174,36 @@ def next_token(function: Function) -> None:
     expect(np.shape(silent) == (3,), "the result has one probability for each token")
     expect(np.isclose(np.sum(silent), 1), "probabilities add up to 1")
     alone = np.exp(public) / np.exp(public).sum()
-    expect(np.allclose(silent, alone), "texts that add nothing do not change the public model's distribution")
-    odds = np.log(np.asarray(function(public + np.array([[0.0, 50.0, 0.0]]), public, 1.0, 0.5)) / alone)
-    expect(odds[1] - odds[0] < 1, "the contribution of one text is cut off at the bound")
-    expect(np.isclose(odds[1] - odds[0], 0.5), "one text moves the exponent by beta times the bound")
-    both = np.asarray(function(public + np.array([[0.0, 9.0, 0.0], [0.0, -0.25, 0.0]]), public, 1.0, 0.5))
-    expect(np.isclose(np.log(both[1] / both[0] / (alone[1] / alone[0])), 0.375), "each text is cut off separately")
+    expect(
+        np.allclose(silent, alone),
+        "texts that add nothing do not change the public model's distribution",
+    )
+    odds = np.log(
+        np.asarray(function(public + np.array([[0.0, 50.0, 0.0]]), public, 1.0, 0.5))
+        / alone
+    )
+    expect(
+        odds[1] - odds[0] < 1, "the contribution of one text is cut off at the bound"
+    )
+    expect(
+        np.isclose(odds[1] - odds[0], 0.5),
+        "one text moves the exponent by beta times the bound",
+    )
+    both = np.asarray(
+        function(
+            public + np.array([[0.0, 9.0, 0.0], [0.0, -0.25, 0.0]]), public, 1.0, 0.5
+        )
+    )
+    expect(
+        np.isclose(np.log(both[1] / both[0] / (alone[1] / alone[0])), 0.375),
+        "each text is cut off separately",
+    )
     large = np.asarray(function(np.full((3, 3), 800.0), np.full(3, 799.5), 1.0, 0.5))
-    expect(np.allclose(large, 1 / 3), "the same number added to all logits changes no probability, even if it is large")
+    expect(
+        np.allclose(large, 1 / 3),
+        "the same number added to all logits changes no probability, even if it is"
+        " large",
+    )
 
 
 # dpbag
@@ -127,37 +212,69 @@ def next_token(function: Function) -> None:
 @exercise("dpbag-6")
 def wins(function: Function) -> None:
     """``wins(counts, inverse_scale)``: probability that class 1 is answered."""
-    expect(math.isclose(function((5.0, 5.0), 0.3), 0.5), "equal counts make both classes equally likely")
+    expect(
+        math.isclose(function((5.0, 5.0), 0.3), 0.5),
+        "equal counts make both classes equally likely",
+    )
     one, other = function((2.0, 3.5), 0.8), function((3.5, 2.0), 0.8)
     expect(
-        math.isclose(one + other, 1), "exchanging the counts exchanges the classes: the two probabilities add up to 1"
+        math.isclose(one + other, 1),
+        "exchanging the counts exchanges the classes: the two probabilities add up"
+        " to 1",
     )
     expect(one > 0.5, "the class with more votes is likelier")
-    single, inverse = 1 - math.exp(-1.2) / 2, 1 - (2 + 1.5 / 0.8) / 4 * math.exp(-1.5 / 0.8)
+    single, inverse = (
+        1 - math.exp(-1.2) / 2,
+        1 - (2 + 1.5 / 0.8) / 4 * math.exp(-1.5 / 0.8),
+    )
     expect(
         not math.isclose(one, single),
-        "both counts have noise: the difference of two Laplace variables is not Laplace noise",
+        "both counts have noise: the difference of two Laplace variables is not Laplace"
+        " noise",
     )
-    expect(not math.isclose(one, inverse), "inverse_scale is the inverse of the Laplace distribution's scale")
+    expect(
+        not math.isclose(one, inverse),
+        "inverse_scale is the inverse of the Laplace distribution's scale",
+    )
     expect(
         math.isclose(one, 1 - (2 + 1.2) / 4 * math.exp(-1.2)),
         "the noisy vote answers class 1 with a different probability",
     )
-    expect(math.isclose(function((102.0, 103.5), 0.8), one), "only the difference of the counts matters")
+    expect(
+        math.isclose(function((102.0, 103.5), 0.8), one),
+        "only the difference of the counts matters",
+    )
 
 
 @exercise("dpbag-7")
 def answers(function: Function) -> None:
-    """``answers(epsilon, delta, inverse_scale)``: largest number of answers within the budget."""
+    """``answers(epsilon, delta, inverse_scale)``: largest number of answers within
+    the budget.
+    """
     found = function(1.0, 1e-3, 2 / 50)
-    expect(found != 11, "the last of these answers takes the total over epsilon, as in the paper's loop")
-    expect(found == 10, f"10 answers fit at epsilon = 1, delta = 0.001 and inverse scale 2/50, got {found}")
+    expect(
+        found != 11,
+        "the last of these answers takes the total over epsilon, as in the paper's"
+        " loop",
+    )
+    expect(
+        found == 10,
+        "10 answers fit at epsilon = 1, delta = 0.001 and inverse scale 2/50, got"
+        f" {found}",
+    )
     expect(
         function(1.0, 1e-5, 2 / 50) == 6,
-        "a smaller delta leaves room for fewer answers: do you use the natural logarithm?",
+        "a smaller delta leaves room for fewer answers: do you use the natural"
+        " logarithm?",
     )
-    expect(function(5.0, 1e-5, 2 / 250) == 3512, "with little noise for each answer another order is best")
-    expect(function(0.1, 1e-5, 0.1) == 0, "if one answer is already too many, the number is 0")
+    expect(
+        function(5.0, 1e-5, 2 / 250) == 3512,
+        "with little noise for each answer another order is best",
+    )
+    expect(
+        function(0.1, 1e-5, 0.1) == 0,
+        "if one answer is already too many, the number is 0",
+    )
 
 
 # intrinsic sgd
@@ -165,13 +282,18 @@ def answers(function: Function) -> None:
 
 @exercise("intrinsic-sgd-5")
 def sensitivity(function: Function) -> None:
-    """``sensitivity(n, batch_size, steps, learning_rate, lipschitz, smoothness)``: largest effect of one record."""
+    """``sensitivity(n, batch_size, steps, learning_rate, lipschitz, smoothness)``:
+    largest effect of one record.
+    """
     expect(
         np.isclose(function(100, 10, 10, 0.5, 2.0, 0.5), 0.2),
-        "in one pass a record is in one batch, "
-        "whose mean gradient changes by at most twice the Lipschitz constant, divided by B",
+        "in one pass a record is in one batch, whose mean gradient changes by at most"
+        " twice the Lipschitz constant, divided by B",
     )
-    expect(np.isclose(function(100, 10, 30, 0.5, 2.0, 0.5), 0.6), "every pass visits the record once more")
+    expect(
+        np.isclose(function(100, 10, 30, 0.5, 2.0, 0.5), 0.6),
+        "every pass visits the record once more",
+    )
     expect(
         np.isclose(function(100, 10, 11, 0.5, 2.0, 0.5), 0.4),
         "a pass that is begun but not finished may have visited the record",
@@ -184,40 +306,70 @@ def sensitivity(function: Function) -> None:
         function(100, 10, 10, 4.0, 1.0, 0.5) < math.inf,
         "the largest rate for which the bound is proved is 2 / smoothness",
     )
-    expect(function(100, 10, 10, 4.1, 1.0, 0.5) == math.inf, "beyond a rate of 2 / smoothness there is no bound")
+    expect(
+        function(100, 10, 10, 4.1, 1.0, 0.5) == math.inf,
+        "beyond a rate of 2 / smoothness there is no bound",
+    )
 
 
 @exercise("intrinsic-sgd-6")
 def epsilon_of(function: Function) -> None:
-    """``epsilon_of(sensitivity, sigma, delta)``: exact epsilon of a Gaussian mechanism."""
-    for distance, sigma, delta in ((0.164, 0.108, 3.41e-5), (1.0, 2.0, 1e-6), (3.0, 0.5, 1e-3)):
+    """``epsilon_of(sensitivity, sigma, delta)``: exact epsilon of a Gaussian
+    mechanism.
+    """
+    for distance, sigma, delta in (
+        (0.164, 0.108, 3.41e-5),
+        (1.0, 2.0, 1e-6),
+        (3.0, 0.5, 1e-3),
+    ):
         mu, epsilon = distance / sigma, function(distance, sigma, delta)
         above, below = stats.norm.logcdf(np.array([mu / 2, -mu / 2]) - epsilon / mu)
         reached = np.exp(above) - np.exp(epsilon + below)
-        expect(reached < 1.01 * delta, "the epsilon is too small: delta(epsilon) is above delta")
-        expect(reached > 0.99 * delta, "the epsilon is too large: a smaller one reaches delta as well")
+        expect(
+            reached < 1.01 * delta,
+            "the epsilon is too small: delta(epsilon) is above delta",
+        )
+        expect(
+            reached > 0.99 * delta,
+            "the epsilon is too large: a smaller one reaches delta as well",
+        )
     expect(function(0.1, 1.0, 0.1) == 0.0, "if delta(0) is below delta, epsilon is 0")
 
 
 @exercise("intrinsic-sgd-7")
 def last_iterate_delta(function: Function) -> None:
-    """``last_iterate_delta(epsilon, noise_multiplier, sample_rate, steps)``: the heuristic of linear losses."""
+    """``last_iterate_delta(epsilon, noise_multiplier, sample_rate, steps)``: the
+    heuristic of linear losses.
+    """
     full = 2 * stats.norm.cdf(0.5) - 1
     expect(
         np.isclose(function(0.0, 2.0, 1.0, 4), full, rtol=1e-4),
-        "with q = 1, compare a shift of T with noise of variance sigma^2 T: shifts add up, and so do variances",
+        "with q = 1, compare a shift of T with noise of variance sigma^2 T: shifts add"
+        " up, and so do variances",
     )
     once = 0.3 * (2 * stats.norm.cdf(0.25) - 1)
-    expect(np.isclose(function(0.0, 2.0, 0.3, 1), once, rtol=1e-4), "each step uses the record with probability q")
+    expect(
+        np.isclose(function(0.0, 2.0, 0.3, 1), once, rtol=1e-4),
+        "each step uses the record with probability q",
+    )
     points = np.linspace(-30, 40, 20_001)
-    p = stats.norm.pdf(points[:, None], np.arange(6), 5**0.5) @ stats.binom.pmf(np.arange(6), 5, 0.6)
+    p = stats.norm.pdf(points[:, None], np.arange(6), 5**0.5) @ stats.binom.pmf(
+        np.arange(6), 5, 0.6
+    )
     q = stats.norm.pdf(points, 0, 5**0.5)
-    for_epsilon = [np.trapezoid(np.maximum(a - np.exp(0.4) * b, 0), points) for a, b in ((p, q), (q, p))]
+    for_epsilon = [
+        np.trapezoid(np.maximum(a - np.exp(0.4) * b, 0), points)
+        for a, b in ((p, q), (q, p))
+    ]
     found = function(0.4, 1.0, 0.6, 5)
-    expect(not np.isclose(found, min(for_epsilon), rtol=1e-3), "return the delta of the worse of the two directions")
+    expect(
+        not np.isclose(found, min(for_epsilon), rtol=1e-3),
+        "return the delta of the worse of the two directions",
+    )
     expect(
         np.isclose(found, max(for_epsilon), rtol=1e-3),
-        "the number of visits is binomial, and the other density is multiplied by the exponential of epsilon",
+        "the number of visits is binomial, and the other density is multiplied by the"
+        " exponential of epsilon",
     )
 
 
@@ -232,13 +384,23 @@ def choice(function: Function) -> None:
     expect(np.isclose(some.sum(), 1), "probabilities add up to 1")
     expect(
         some[0] > some[1] and np.isclose(some[1], some[2]),
-        "entries with more votes are likelier, and entries with equal votes are equally likely",
+        "entries with more votes are likelier, and entries with equal votes are equally"
+        " likely",
     )
     moved = np.asarray(function(np.array([4, 4, 3]), 1.0))
     ratios = np.abs(np.log(some / moved))
     expect(
-        ratios.max() <= 1 + 1e-9, "a block that changes its vote moves two counts, so this choice is not private yet"
+        ratios.max() <= 1 + 1e-9,
+        "a block that changes its vote moves two counts, so this choice is not"
+        " private yet",
     )
-    expect(np.isclose(some[0] / some[1], np.e), "each of the two counts that move has half of epsilon, not less")
+    expect(
+        np.isclose(some[0] / some[1], np.e),
+        "each of the two counts that move has half of epsilon, not less",
+    )
     large = np.asarray(function(np.array([10_005, 10_003, 10_003]), 1.0))
-    expect(np.allclose(large, some), "the same number added to all votes changes no probability, even if it is large")
+    expect(
+        np.allclose(large, some),
+        "the same number added to all votes changes no probability, even if it is"
+        " large",
+    )

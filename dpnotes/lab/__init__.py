@@ -1,7 +1,8 @@
-"""The workshop behind the book: experiments and their stored rows, the ledger of claims, chapters, the command line.
+"""The workshop behind the book: experiments and their stored rows, the ledger of
+claims, chapters, the command line.
 
-Most of this package is useful only with the book, in a checkout or in a folder made by ``dpnotes book``. No part of the
-library imports it.
+Most of this package is useful only with the book, in a checkout or in a folder made by
+``dpnotes book``. No part of the library imports it.
 """
 
 from collections.abc import Callable
@@ -9,7 +10,8 @@ from typing import Any, TypeVar
 
 from dpnotes import _extras
 
-_extras.require("learn", part="dpnotes.lab")  # of the book too: what reads or writes it, by way of _places
+# of the book too: what reads or writes it, by way of _places
+_extras.require("learn", part="dpnotes.lab")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -22,10 +24,12 @@ def experiment(name: str, version: int = 1) -> Callable[[Function], Function]:
     Parameters
     ----------
     name : str
-        Chapter and function, separated by a dot: ``"bagging.ensemble"``. The keys of stored rows depend on it.
+        Chapter and function, separated by a dot: ``"bagging.ensemble"``. The keys of
+        stored rows depend on it.
     version : int
-        Version of the numbers that the experiment returns. Raise the version by hand when these numbers are meant to
-        change; rows of an earlier version are then out of date.
+        Version of the numbers that the experiment returns. Raise the version by hand
+        when these numbers are meant to change; rows of an earlier version are then out
+        of date.
     """
 
     def named(function: Function) -> Function:

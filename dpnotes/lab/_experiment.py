@@ -1,4 +1,6 @@
-"""The class of experiments, and the published numbers that their rows are compared with."""
+"""The class of experiments, and the published numbers that their rows are compared
+with.
+"""
 
 from __future__ import annotations
 
@@ -18,21 +20,28 @@ Grid = list[dict[str, Any]]
 
 
 def product(**lists: Any) -> Grid:
-    """Build the rows of a grid: every combination of the values, the last name varying fastest.
+    """Build the rows of a grid: every combination of the values, the last name varying
+    fastest.
 
-    A parameter takes the values of a list, tuple or range in turn; any other value is the same in all rows.
+    A parameter takes the values of a list, tuple or range in turn; any other value is
+    the same in all rows.
 
     Examples
     --------
     >>> product(dataset="digits", subsample=[50, 100], seed=range(2))[1:3]
     [{'dataset': 'digits', 'subsample': 50, 'seed': 1}, {'dataset': 'digits', 'subsample': 100, 'seed': 0}]
     """
-    values = [given if isinstance(given, (list, tuple, range)) else [given] for given in lists.values()]
+    values = [
+        given if isinstance(given, (list, tuple, range)) else [given]
+        for given in lists.values()
+    ]
     return [dict(zip(lists, row, strict=True)) for row in itertools.product(*values)]
 
 
 def _named(parameters: Mapping[str, Any]) -> list[str]:
-    """Data sets that the parameters name: the private data set (by default MNIST) and, if any, the public data set."""
+    """Data sets that the parameters name: the private data set (by default MNIST)
+    and, if any, the public data set.
+    """
     named = [parameters.get("dataset", "mnist"), parameters.get("public")]
     return [str(name).partition("-")[0] for name in named if name]
 
@@ -44,23 +53,29 @@ class Experiment:
     Parameters
     ----------
     name : str
-        Name of the store, which begins with the name of the chapter (``bagging_table2a``).
+        Name of the store, which begins with the name of the chapter
+        (``bagging_table2a``).
     function : callable
-        Function ``function(**parameters, **options) -> dict``, which takes plain parameters (str, int, float, bool,
-        None) and a seed, and returns a flat dict of metrics. Options (such as the device) may change rounding, but
-        never the meaning of a row.
+        Function ``function(**parameters, **options) -> dict``, which takes plain
+        parameters (str, int, float, bool, None) and a seed, and returns a flat dict of
+        metrics. Options (such as the device) may change rounding, but never the meaning
+        of a row.
     grids : mapping of str to callable
-        For each scale (``"quick"``, ``"paper"``) a function that gives the list of parameter dicts.
+        For each scale (``"quick"``, ``"paper"``) a function that gives the list of
+        parameter dicts.
     tolerance : mapping of str to float or callable
-        For each metric, the largest allowed difference between the stored value and a value recomputed on another
-        machine: a number, or a function of the stored value. It is smaller than the differences that distinguish rows;
-        see :func:`dpnotes.lab.store.verify`.
+        For each metric, the largest allowed difference between the stored value and a
+        value recomputed on another machine: a number, or a function of the stored
+        value. It is smaller than the differences that distinguish rows; see
+        :func:`dpnotes.lab.store.verify`.
     cost : callable
-        ``cost(parameters) -> float``: rough time of one row on one CPU core, in seconds. Once some rows have been
-        measured, only the ratios between the estimated times of rows with different parameters matter: see
+        ``cost(parameters) -> float``: rough time of one row on one CPU core, in
+        seconds. Once some rows have been measured, only the ratios between the
+        estimated times of rows with different parameters matter: see
         ``dpnotes.lab.backlog``.
     gpu_speedup : float
-        Estimated speed-up of a row on a GPU, used until a row of the experiment has been measured on a GPU.
+        Estimated speed-up of a row on a GPU, used until a row of the experiment has
+        been measured on a GPU.
     data : callable
         ``data(parameters) -> list of str``: the data sets that a row needs.
     """
@@ -80,10 +95,14 @@ class Experiment:
 
 
 def two_stds(count: float) -> float:
-    """Tolerance of a count of records that a retrained network may classify differently: two standard deviations."""
+    """Tolerance of a count of records that a retrained network may classify
+    differently: two standard deviations.
+    """
     return 2 * math.sqrt(count)
 
 
 def paper_table(name: str) -> pd.DataFrame:
-    """Published numbers of a paper, from ``book/results/published/<name>.csv``: facts to compare with, in tidy form."""
+    """Published numbers of a paper, from ``book/results/published/<name>.csv``:
+    facts to compare with, in tidy form.
+    """
     return pd.read_csv(paper_file(f"{name}.csv"))

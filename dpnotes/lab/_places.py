@@ -1,4 +1,6 @@
-"""Where the book is, and with it the two folders of stores: results that are published with the book, and new runs."""
+"""Where the book is, and with it the two folders of stores: results that are
+published with the book, and new runs.
+"""
 
 import os
 from contextlib import suppress
@@ -9,22 +11,27 @@ from dpnotes._extras import require
 require("book", part="the book")
 
 PACKAGE = Path(__file__).resolve().parents[1]
-CHECKOUT = PACKAGE.parent  # where the package is installed this is site-packages, and no checkout
-PACKAGED = PACKAGE / "lab" / "_book"  # what the wheel brings: pages, settings and published rows; not in a checkout
-STATES = ".states"  # ends the name of the folder of states that a row has in its store until it is finished
-MARK = ".dpnotes-book.json"  # in the root of a folder that `dpnotes book` made: its version and the files it wrote
+# where the package is installed this is site-packages, and no checkout
+CHECKOUT = PACKAGE.parent
+# what the wheel brings: pages, settings and published rows; not in a checkout
+PACKAGED = PACKAGE / "lab" / "_book"
+# ends the name of the folder of states that a row has in its store until it is finished
+STATES = ".states"
+# in the root of a folder that `dpnotes book` made: its version and the files it wrote
+MARK = ".dpnotes-book.json"
 
 
 def book_folder() -> Path:
     """Find the folder of the book's settings and pages.
 
-    The folder is the checkout that contains the package. Without a checkout, it is the nearest folder that
-    ``dpnotes book`` has made, from the working directory upwards.
+    The folder is the checkout that contains the package. Without a checkout, it is the
+    nearest folder that ``dpnotes book`` has made, from the working directory upwards.
 
     Raises
     ------
     FileNotFoundError
-        If there is neither a checkout nor such a folder; the message names the command that makes the folder.
+        If there is neither a checkout nor such a folder; the message names the command
+        that makes the folder.
     """
     if (CHECKOUT / "_toc.yml").is_file() and (CHECKOUT / "book").is_dir():
         return CHECKOUT
@@ -32,11 +39,15 @@ def book_folder() -> Path:
     for folder in (here, *here.parents):
         if (folder / MARK).is_file():
             return folder
-    raise FileNotFoundError(f"no book in {here} or above it; make one with `dpnotes book FOLDER`, and work in FOLDER")
+    raise FileNotFoundError(
+        f"no book in {here} or above it; make one with `dpnotes book FOLDER`, and work"
+        " in FOLDER"
+    )
 
 
 def published_store(name: str) -> Path:
-    """Give the path of the published rows: ``book/results/<name>.csv`` in the book or, without one, in the package.
+    """Give the path of the published rows: ``book/results/<name>.csv`` in the book or,
+    without one, in the package.
 
     Parameters
     ----------
@@ -57,9 +68,11 @@ def paper_file(name: str) -> Path:
 
 
 def runs_store(name: str) -> Path:
-    """Give the path of the folder of new rows: ``<name>`` in ``$DPNOTES_RUNS``, or in ``runs/`` of the book.
+    """Give the path of the folder of new rows: ``<name>`` in ``$DPNOTES_RUNS``, or in
+    ``runs/`` of the book.
 
-    Without a book, the folder is in ``runs/`` of the working directory. The folder need not exist.
+    Without a book, the folder is in ``runs/`` of the working directory. The folder need
+    not exist.
 
     Parameters
     ----------
@@ -75,7 +88,9 @@ def runs_store(name: str) -> Path:
 
 
 def unfinished(folder: Path) -> dict[str, int]:
-    """Add up the sizes in bytes of the checkpoints of each unfinished row, in all stores of a folder."""
+    """Add up the sizes in bytes of the checkpoints of each unfinished row, in all
+    stores of a folder.
+    """
     sizes: dict[str, int] = {}
     for path in folder.glob(f"*/*{STATES}/*.state"):
         with suppress(FileNotFoundError):  # it is finished by now

@@ -1,7 +1,8 @@
-"""What a sweep says while it runs: on standard error, or, in the kernel of a chapter, to the process that runs it.
+"""What a sweep says while it runs: on standard error, or, in the kernel of a chapter,
+to the process that runs it.
 
-A chapter's own standard error belongs into its notebook; ``dpnotes run`` names a file in ``$DPNOTES_PROGRESS`` instead,
-and shows what is written there.
+A chapter's own standard error belongs into its notebook; ``dpnotes run`` names a file
+in ``$DPNOTES_PROGRESS`` instead, and shows what is written there.
 """
 
 from __future__ import annotations
@@ -16,10 +17,18 @@ CHANNEL = "DPNOTES_PROGRESS"
 
 
 def bar(experiment: str, total: int, *, progress: bool) -> Any:
-    """A bar of tqdm over rows, which the caller updates and closes; it shows nothing if nobody wants it."""
+    """A bar of tqdm over rows, which the caller updates and closes; it shows nothing
+    if nobody wants it.
+    """
     from tqdm import tqdm
 
-    return tqdm(total=total, desc=experiment, unit="row", file=_stream(), disable=not (progress or _watched()))
+    return tqdm(
+        total=total,
+        desc=experiment,
+        unit="row",
+        file=_stream(),
+        disable=not (progress or _watched()),
+    )
 
 
 def say(text: str) -> None:

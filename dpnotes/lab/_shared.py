@@ -1,4 +1,6 @@
-"""Rows that other rows are made of: computed once, kept in a store of their own, read by all that need them."""
+"""Rows that other rows are made of: computed once, kept in a store of their own,
+read by all that need them.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,17 @@ Grid = list[dict[str, Any]]
 
 
 def shared_rows(
-    name: str, function: Callable[..., dict[str, Any]], grid: Grid, options: dict[str, Any]
+    name: str,
+    function: Callable[..., dict[str, Any]],
+    grid: Grid,
+    options: dict[str, Any],
 ) -> pd.DataFrame:
     """Rows of a grid of another experiment, for a row that is made of them.
 
-    Published rows are taken. What they lack is computed: into the store ``name`` beside that of the row under way, or
-    outside of a sweep for this call alone. Processes that need the same rows at the same time begin at different ones,
-    and take what the others have finished.
+    Published rows are taken. What they lack is computed: into the store ``name`` beside
+    that of the row under way, or outside of a sweep for this call alone. Processes that
+    need the same rows at the same time begin at different ones, and take what the
+    others have finished.
 
     Returns
     -------
@@ -32,10 +38,15 @@ def shared_rows(
     """
     row, published = row_under_way(), published_store(name)
     if row is None:
-        rows = collect(function, grid, compute="stored", published=published, runs=runs_store(name))
+        rows = collect(
+            function, grid, compute="stored", published=published, runs=runs_store(name)
+        )
         computed = [
-            parameters | (function(**parameters, **options) if pd.isna(date) else dict(stored))
-            for parameters, date, (_, stored) in zip(grid, rows["date"], rows.iterrows(), strict=True)
+            parameters
+            | (function(**parameters, **options) if pd.isna(date) else dict(stored))
+            for parameters, date, (_, stored) in zip(
+                grid, rows["date"], rows.iterrows(), strict=True
+            )
         ]
         return pd.DataFrame(computed)
     start = time.perf_counter()
@@ -45,7 +56,9 @@ def shared_rows(
     for index in np.random.default_rng().permutation(len(todo)):
         sweep(function, [todo[index]], store=runs, **how)
     row.seconds -= time.perf_counter() - start  # they have their own
-    return collect(function, grid, compute="missing", published=published, runs=runs, **how)
+    return collect(
+        function, grid, compute="missing", published=published, runs=runs, **how
+    )
 
 
 def lacking(name: str, function: Callable[..., dict[str, Any]], grid: Grid) -> Grid:
@@ -56,7 +69,8 @@ def lacking(name: str, function: Callable[..., dict[str, Any]], grid: Grid) -> G
 
 
 def as_text(codes: NDArray[np.integer]) -> str:
-    """Class codes below 26 as letters, one each, so that predictions are a cell of a row.
+    """Class codes below 26 as letters, one each, so that predictions are a cell of a
+    row.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""Tables of audits: how close their bounds are to the truth, what each strategy finds, and the planted faults."""
+"""Tables of audits: how close their bounds are to the truth, what each strategy
+finds, and the planted faults.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,13 @@ import pandas as pd
 from dpnotes.lab.tables import Column, Table
 
 STRATEGIES = ("many runs", "betting", "one run", "lira")
-STRATEGY_NAMES = {"lira": "likelihood ratios"}  # in the table; the others are named as above
+# in the table; the others are named as above
+STRATEGY_NAMES = {"lira": "likelihood ratios"}
 
 
 def nearness(rows: pd.DataFrame) -> pd.DataFrame:
-    """Give the median bound of each library as a fraction of the truth, for each mechanism and number of runs.
+    """Give the median bound of each library as a fraction of the truth, for each
+    mechanism and number of runs.
 
     Parameters
     ----------
@@ -21,20 +25,26 @@ def nearness(rows: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row for each mechanism, quantity, kind and size. The columns are mechanism, quantity, kind (``"many"`` runs
-        or ``"one"`` run), size (number of runs of each kind, or of canaries in one run), ours, theirs (the best auditor
-        of the other library), above (how many of our bounds are above the truth) and repeats (how many bounds each
-        auditor computed).
+        One row for each mechanism, quantity, kind and size. The columns are mechanism,
+        quantity, kind (``"many"`` runs or ``"one"`` run), size (number of runs of each
+        kind, or of canaries in one run), ours, theirs (the best auditor of the other
+        library), above (how many of our bounds are above the truth) and repeats (how
+        many bounds each auditor computed).
     """
     keys = ["mechanism", "quantity", "runs_kind", "size"]
     own = rows["side"] == "dpnotes"
-    ours = rows[own].set_index(keys).rename(columns={"fraction": "ours"})[["ours", "above", "repeats"]]
+    ours = (
+        rows[own]
+        .set_index(keys)
+        .rename(columns={"fraction": "ours"})[["ours", "above", "repeats"]]
+    )
     theirs = rows[~own].groupby(keys)["fraction"].max().rename("theirs")
     return ours.join(theirs).reset_index().rename(columns={"runs_kind": "kind"})
 
 
 def by_strategy(rows: pd.DataFrame) -> pd.DataFrame:
-    """Give, for each training function, the fraction of its claim that each strategy finds, and the largest fraction.
+    """Give, for each training function, the fraction of its claim that each strategy
+    finds, and the largest fraction.
 
     Parameters
     ----------
@@ -44,18 +54,23 @@ def by_strategy(rows: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row for each training function. The columns are training, words, best, and one column for each strategy,
-        which is NaN if the time was too short for this strategy.
+        One row for each training function. The columns are training, words, best, and
+        one column for each strategy, which is NaN if the time was too short for this
+        strategy.
     """
-    wide = rows.pivot_table("fraction", ["training", "words"], "asked", sort=False).reindex(columns=[*STRATEGIES])
+    wide = rows.pivot_table(
+        "fraction", ["training", "words"], "asked", sort=False
+    ).reindex(columns=[*STRATEGIES])
     return wide.assign(best=wide.max(axis=1)).reset_index()
 
 
 SHARE = "{:.0%}"
 NEARNESS = Table(
-    "How close the lower bounds of two libraries are to the truth. For each library, the table gives the median bound "
-    "as a fraction of the truth, at confidence 0.95. The bounds come from many runs of each kind (with and without the "
-    "canary), or from one run with many canaries. The last column counts our bounds that are above the truth.",
+    "How close the lower bounds of two libraries are to the truth. For each library,"
+    " the table gives the median bound as a fraction of the truth, at confidence 0.95."
+    " The bounds come from many runs of each kind (with and without the canary), or"
+    " from one run with many canaries. The last column counts our bounds that are above"
+    " the truth.",
     (
         "mechanism",
         Column("ours", "dpnotes", SHARE),
@@ -63,22 +78,30 @@ NEARNESS = Table(
         Column("kind", "audit", labels={"many": "many runs", "one": "one run"}),
         Column("size", "runs of each kind, or canaries", "{:,.0f}"),
         Column("quantity", "bounded quantity"),
-        Column("above", "our bounds above the truth", text=lambda row: f"{row.above} of {row.repeats}"),
+        Column(
+            "above",
+            "our bounds above the truth",
+            text=lambda row: f"{row.above} of {row.repeats}",
+        ),
     ),
 )
 FOUND = Table(
-    "The fraction of its claim that an audit of each training function finds: the largest ratio, over epsilon, of the "
-    'lower bound on delta to the claimed delta. The column "best strategy" repeats the largest fraction of its row.',
+    "The fraction of its claim that an audit of each training function finds: the"
+    " largest ratio, over epsilon, of the lower bound on delta to the claimed delta."
+    ' The column "best strategy" repeats the largest fraction of its row.',
     (
         Column("training", "training function"),
         Column("best", "best strategy", SHARE),
-        *(Column(name, STRATEGY_NAMES.get(name, name), SHARE, gap="too slow") for name in STRATEGIES),
+        *(
+            Column(name, STRATEGY_NAMES.get(name, name), SHARE, gap="too slow")
+            for name in STRATEGIES
+        ),
         Column("words", "description"),
     ),
 )
 FAULTS = Table(
-    "Planted faults, and what an audit of each faulty training function found. The claimed epsilon and the lower bound "
-    "on the true epsilon are for delta = 1e-5.",
+    "Planted faults, and what an audit of each faulty training function found. The"
+    " claimed epsilon and the lower bound on the true epsilon are for delta = 1e-5.",
     (
         Column("training", "fault"),
         Column("refuted", "claim refuted", labels={True: "yes", False: "no"}),

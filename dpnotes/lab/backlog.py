@@ -1,4 +1,6 @@
-"""What the papers' grids lack, what that would take, and running it: cheapest first, within a budget of time."""
+"""What the papers' grids lack, what that would take, and running it: cheapest first,
+within a budget of time.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from dpnotes.lab import experiments, store
 from dpnotes.lab._experiment import Experiment
 from dpnotes.lab._shared import lacking
 
-_BATCH = 60.0  # expected seconds of the rows that are begun together; one that takes longer is alone
+# expected seconds of the rows that are begun together; one that takes longer is alone
+_BATCH = 60.0
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,8 @@ class Outcome:
 
 
 def chosen(names: Sequence[str] = ()) -> list[Experiment]:
-    """Experiments of these names, or of the chapters of these names; without a name all.
+    """Experiments of these names, or of the chapters of these names; without a name
+    all.
 
     Raises
     ------
@@ -62,63 +66,103 @@ def chosen(names: Sequence[str] = ()) -> list[Experiment]:
         If there is none of a name; the message lists the known ones.
     """
     every = experiments.EXPERIMENTS.values()
-    known = {name for experiment in every for name in (experiment.chapter, experiment.name)}
+    known = {
+        name for experiment in every for name in (experiment.chapter, experiment.name)
+    }
     if unknown := [name for name in names if name not in known]:
-        raise ValueError(f"unknown experiment or chapter {unknown[0]!r}; known: {', '.join(sorted(known))}")
-    return [experiment for experiment in every if not names or {experiment.chapter, experiment.name} & {*names}]
+        raise ValueError(
+            f"unknown experiment or chapter {unknown[0]!r}; known:"
+            f" {', '.join(sorted(known))}"
+        )
+    return [
+        experiment
+        for experiment in every
+        if not names or {experiment.chapter, experiment.name} & {*names}
+    ]
 
 
 def gaps(experiment: Experiment) -> list[dict[str, Any]]:
-    """Rows of the paper's grid that neither the published results nor the runs have of its present version."""
-    return lacking(experiment.name, experiment.function, experiment.grids.get("paper", list)())
+    """Rows of the paper's grid that neither the published results nor the runs have
+    of its present version.
+    """
+    return lacking(
+        experiment.name, experiment.function, experiment.grids.get("paper", list)()
+    )
 
 
-def expected(experiment: Experiment, *, gpu: bool = False) -> Callable[[Mapping[str, Any]], float]:
-    """Seconds that a row is expected to take, as a function of its parameters, on one core or on a GPU.
+def expected(
+    experiment: Experiment, *, gpu: bool = False
+) -> Callable[[Mapping[str, Any]], float]:
+    """Seconds that a row is expected to take, as a function of its parameters, on one
+    core or on a GPU.
 
-    That is the experiment's own estimate, :attr:`Experiment.cost`, times the median of what the measured rows of the
-    paper's grid took of theirs. Where none was measured on a GPU, it is that of a core over the experiment's speed-up.
+    That is the experiment's own estimate, :attr:`Experiment.cost`, times the median of
+    what the measured rows of the paper's grid took of theirs. Where none was measured
+    on a GPU, it is that of a core over the experiment's speed-up.
     """
     grid = experiment.grids.get("paper", list)()
     ratios: dict[bool, list[float]] = {False: [], True: []}
     for place in (store.published_store, store.runs_store) if grid else ():
         path = place(experiment.name)
-        rows = store.collect(experiment.function, grid, compute="stored", published=path, runs=path)
-        for parameters, took, device in zip(grid, rows["seconds"], rows["device"], strict=True):
+        rows = store.collect(
+            experiment.function, grid, compute="stored", published=path, runs=path
+        )
+        for parameters, took, device in zip(
+            grid, rows["seconds"], rows["device"], strict=True
+        ):
             if took == took:
-                ratios[isinstance(device, str) and device != "cpu"].append(took / (experiment.cost(parameters) or 1.0))
+                ratios[isinstance(device, str) and device != "cpu"].append(
+                    took / (experiment.cost(parameters) or 1.0)
+                )
     ratio = median(ratios[gpu] or ratios[False] or [1.0])
     if gpu and not ratios[gpu]:
         ratio /= experiment.gpu_speedup
     return lambda parameters: ratio * (experiment.cost(parameters) or 1.0)
 
 
-def tasks(rows: Iterable[tuple[Experiment, dict[str, Any]]], *, gpu: bool = False) -> list[Task]:
+def tasks(
+    rows: Iterable[tuple[Experiment, dict[str, Any]]], *, gpu: bool = False
+) -> list[Task]:
     """Give rows with their expected seconds, cheapest first."""
     by_name: dict[str, Callable[[Mapping[str, Any]], float]] = {}
     made = []
     for experiment, row in rows:
         if experiment.name not in by_name:
-            by_name[experiment.name] = expected(experiment, gpu=gpu and _takes_device(experiment))
+            by_name[experiment.name] = expected(
+                experiment, gpu=gpu and _takes_device(experiment)
+            )
         made.append(Task(experiment, row, by_name[experiment.name](row)))
     return _cheapest_first(made)
 
 
 def _cheapest_first(made: Iterable[Task]) -> list[Task]:
-    """Costs are compared by powers of two: within one, an experiment's rows stay together and in the order of its grid.
+    """Costs are compared by powers of two: within one, an experiment's rows stay
+    together and in the order of its grid.
 
     Rows that share their models follow each other there.
     """
     places = [*experiments.EXPERIMENTS]
-    return sorted(made, key=lambda task: (math.frexp(task.seconds)[1], places.index(task.experiment.name)))
+    return sorted(
+        made,
+        key=lambda task: (
+            math.frexp(task.seconds)[1],
+            places.index(task.experiment.name),
+        ),
+    )
 
 
-def with_data(rows: Sequence[tuple[Experiment, dict[str, Any]]]) -> tuple[list[Any], dict[str, int]]:
+def with_data(
+    rows: Sequence[tuple[Experiment, dict[str, Any]]],
+) -> tuple[list[Any], dict[str, int]]:
     """Rows whose data sets are here, and how many of the others need which ones."""
-    absent = set(data.absent(name for experiment, row in rows for name in experiment.data(row)))
+    absent = set(
+        data.absent(name for experiment, row in rows for name in experiment.data(row))
+    )
     lacked = [absent.intersection(experiment.data(row)) for experiment, row in rows]
     without = Counter(" ".join(sorted(names)) for names in lacked if names)
-    return [row for row, names in zip(rows, lacked, strict=True) if not names], dict(without)
+    return [row for row, names in zip(rows, lacked, strict=True) if not names], dict(
+        without
+    )
 
 
 def fill(
@@ -130,11 +174,12 @@ def fill(
     progress: bool = True,
     clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
-    """Run rows that the papers' grids lack into the folder of runs, cheapest first, each kept as it finishes.
+    """Run rows that the papers' grids lack into the folder of runs, cheapest first,
+    each kept as it finishes.
 
-    A row is not begun if it is expected to take longer than what is left of the budget, see :func:`expected`; rows that
-    finish correct that. Rows whose data sets are not here are left out. An experiment that fails is left, the others go
-    on.
+    A row is not begun if it is expected to take longer than what is left of the budget,
+    see :func:`expected`; rows that finish correct that. Rows whose data sets are not
+    here are left out. An experiment that fails is left, the others go on.
 
     Parameters
     ----------
@@ -144,7 +189,8 @@ def fill(
         The budget.
     device : {"auto", "cpu", "cuda"}
     n_jobs : int, optional
-        How many rows to compute at a time, as joblib understands it: see :func:`dpnotes.lab.store.sweep`.
+        How many rows to compute at a time, as joblib understands it: see
+        :func:`dpnotes.lab.store.sweep`.
     progress : bool
         Show a bar for the rows of one experiment that are begun together.
     clock : callable
@@ -158,24 +204,51 @@ def fill(
     from dpnotes.learners import device_name
 
     end, gpu, outcome = clock() + seconds, device_name(device) != "cpu", Outcome()
-    rows, outcome.without_data = with_data([(each, row) for each in chosen(names) for row in gaps(each)])
+    rows, outcome.without_data = with_data(
+        [(each, row) for each in chosen(names) for row in gaps(each)]
+    )
     outcome.left = tasks(rows, gpu=gpu)
     while outcome.left and outcome.left[0].seconds <= (budget := end - clock()):
         experiment = outcome.left[0].experiment
-        own = [task for task in outcome.left if task.experiment is experiment and task.seconds <= budget]
+        own = [
+            task
+            for task in outcome.left
+            if task.experiment is experiment and task.seconds <= budget
+        ]
         sums = accumulate(task.seconds / effective_n_jobs(n_jobs) for task in own)
         batch = own[: max(1, sum(each <= min(budget, _BATCH) for each in sums))]
         options = {"device": device} if _takes_device(experiment) else {}
-        how: dict[str, Any] = {"options": options, "n_jobs": n_jobs, "progress": progress}
+        how: dict[str, Any] = {
+            "options": options,
+            "n_jobs": n_jobs,
+            "progress": progress,
+        }
         try:
             into = store.runs_store(experiment.name)
-            store.sweep(experiment.function, [task.parameters for task in batch], store=into, **how)
+            store.sweep(
+                experiment.function,
+                [task.parameters for task in batch],
+                store=into,
+                **how,
+            )
             outcome.finished += len(batch)
         except (RuntimeError, ValueError, TypeError, OSError) as error:
             outcome.failures[experiment.name] = error
-        left = [task for task in outcome.left if task not in batch and task.experiment.name not in outcome.failures]
-        others = [task for task in left if task.experiment is not experiment]  # of which no row was measured meanwhile
-        again = tasks([(experiment, task.parameters) for task in left if task.experiment is experiment], gpu=gpu)
+        left = [
+            task
+            for task in outcome.left
+            if task not in batch and task.experiment.name not in outcome.failures
+        ]
+        # of which no row was measured meanwhile
+        others = [task for task in left if task.experiment is not experiment]
+        again = tasks(
+            [
+                (experiment, task.parameters)
+                for task in left
+                if task.experiment is experiment
+            ],
+            gpu=gpu,
+        )
         outcome.left = _cheapest_first([*others, *again])
     return outcome
 

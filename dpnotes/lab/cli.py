@@ -1,8 +1,9 @@
 """The command line: build the book, execute a chapter, manage its results and its data.
 
-Every command is a few lines over :mod:`dpnotes.lab.chapters`, :mod:`dpnotes.lab.store` and :mod:`dpnotes.data`. These
-packages are imported where they are used, so ``dpnotes --help`` is quick, and ``compare``, ``audit``, ``guarantee`` and
-``data`` need only the extra [learn].
+Every command is a few lines over :mod:`dpnotes.lab.chapters`, :mod:`dpnotes.lab.store`
+and :mod:`dpnotes.data`. These packages are imported where they are used, so ``dpnotes
+--help`` is quick, and ``compare``, ``audit``, ``guarantee`` and ``data`` need only the
+extra [learn].
 """
 
 from __future__ import annotations
@@ -25,22 +26,39 @@ from dpnotes._extras import MissingExtra
 _LISTED = 10  # missing rows that `results status` names of each experiment
 
 _PARAMETER = "Override a chapter parameter; may be given several times."
-_OUT = "Folder for the executed chapter and its rows.  [default: runs in the book's folder, or $DPNOTES_RUNS]"
+_OUT = (
+    "Folder for the executed chapter and its rows.  [default: runs in the book's"
+    " folder, or $DPNOTES_RUNS]"
+)
 _STORE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FILE = click.Path(dir_okay=False, path_type=Path)
-_TARGET = click.option("--target", default="", help="Column of the classes.  [default: the last column, or y]")
+_TARGET = click.option(
+    "--target",
+    default="",
+    help="Column of the classes.  [default: the last column, or y]",
+)
 _SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-_KEEP = click.option("--keep", type=_FILE, help="File for the findings, from which the same command continues.")
+_KEEP = click.option(
+    "--keep",
+    type=_FILE,
+    help="File for the findings, from which the same command continues.",
+)
 
 
 class _Commands(click.Group):
-    """Commands whose foreseen errors end as one line; any other error is a fault of ours and keeps its traceback."""
+    """Commands whose foreseen errors end as one line; any other error is a fault of
+    ours and keeps its traceback.
+    """
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except (ValueError, OSError, RuntimeError, MissingExtra) as error:
-            if ctx.params["traceback"] or isinstance(error, BrokenPipeError) or not _foreseen(error):
+            if (
+                ctx.params["traceback"]
+                or isinstance(error, BrokenPipeError)
+                or not _foreseen(error)
+            ):
                 raise
             if trace := getattr(error, "trace", ""):
                 click.echo(f"{trace}\n", err=True)
@@ -56,27 +74,48 @@ def main(traceback: bool) -> None:
 
 @main.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--force", is_flag=True, help="Overwrite files of the book that you changed.")
+@click.option(
+    "--force", is_flag=True, help="Overwrite files of the book that you changed."
+)
 def book(folder: Path, force: bool) -> None:
     """Copy the book into FOLDER, for a package that was installed without a checkout.
 
-    The copy has the chapters, settings and published rows. The commands build, run and results then work in FOLDER and
-    below it. A second call updates FOLDER to the installed version, but does not overwrite files that you changed.
+    The copy has the chapters, settings and published rows. The commands build, run and
+    results then work in FOLDER and below it. A second call updates FOLDER to the
+    installed version, but does not overwrite files that you changed.
     """
     from dpnotes.lab import chapters
 
     written, kept = chapters.lay_out(folder, force=force)
     click.echo(f"{_short(folder)}: {len(written)} files written")
     for name in kept:
-        click.echo(f"  not overwritten, because you changed it: {name} (--force overwrites it)")
-    click.echo(f"next: cd {_short(folder)}, then dpnotes run bagging -p scale quick, or dpnotes build")
+        click.echo(
+            f"  not overwritten, because you changed it: {name} (--force overwrites it)"
+        )
+    click.echo(
+        f"next: cd {_short(folder)}, then dpnotes run bagging -p scale quick, or"
+        " dpnotes build"
+    )
 
 
 @main.command()
-@click.option("--strict", is_flag=True, help="Re-read every page and treat warnings as errors.")
+@click.option(
+    "--strict", is_flag=True, help="Re-read every page and treat warnings as errors."
+)
 @click.option("--force", is_flag=True, help="Execute unchanged chapters too.")
-@click.option("-j", "--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Chapters at a time.")
-@click.option("--pdf", is_flag=True, help="Also print the pages into one PDF; needs the extra [pdf] and Chromium.")
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="Chapters at a time.",
+)
+@click.option(
+    "--pdf",
+    is_flag=True,
+    help="Also print the pages into one PDF; needs the extra [pdf] and Chromium.",
+)
 def build(strict: bool, force: bool, jobs: int, pdf: bool) -> None:
     """Build the book: execute the chapters that changed, then make the pages."""
     from dpnotes.lab import chapters
@@ -88,44 +127,96 @@ def build(strict: bool, force: bool, jobs: int, pdf: bool) -> None:
 
 @main.command()
 @click.argument("chapter")
-@click.option("-p", "--parameter", "given", nargs=2, multiple=True, metavar="NAME VALUE", help=_PARAMETER)
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), envvar="DPNOTES_RUNS", help=_OUT)
-@click.option("--list", "listed", is_flag=True, help="List the chapter's parameters and run nothing.")
-@click.option("--force", is_flag=True, help="Execute the chapter even if nothing has changed since the last execution.")
-def run(chapter: str, given: Sequence[tuple[str, str]], out: Path | None, listed: bool, force: bool) -> None:
-    """Execute a CHAPTER with your parameters, and make a page of it to open in a browser.
+@click.option(
+    "-p",
+    "--parameter",
+    "given",
+    nargs=2,
+    multiple=True,
+    metavar="NAME VALUE",
+    help=_PARAMETER,
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    envvar="DPNOTES_RUNS",
+    help=_OUT,
+)
+@click.option(
+    "--list",
+    "listed",
+    is_flag=True,
+    help="List the chapter's parameters and run nothing.",
+)
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Execute the chapter even if nothing has changed since the last execution.",
+)
+def run(
+    chapter: str,
+    given: Sequence[tuple[str, str]],
+    out: Path | None,
+    listed: bool,
+    force: bool,
+) -> None:
+    """Execute a CHAPTER with your parameters, and make a page of it to open in a
+    browser.
 
-    For example: dpnotes run bagging -p scale quick. Lists are written as in Python: -p subsample_sizes "[200, 800]".
-    Runs with other parameters or another table get separate notebooks and pages.
+    For example: dpnotes run bagging -p scale quick. Lists are written as in Python: -p
+    subsample_sizes "[200, 800]". Runs with other parameters or another table get
+    separate notebooks and pages.
     """
     from dpnotes.lab import chapters
     from dpnotes.lab.store import load, publish
 
     chosen = chapters.chapter(chapter)
     if listed:
-        _table((p.name, repr(p.default), p.valid, p.help) for p in chosen.parameters.values())
+        _table(
+            (p.name, repr(p.default), p.valid, p.help)
+            for p in chosen.parameters.values()
+        )
         return
     try:
         parameters = chosen.check(dict(given))
     except TypeError as error:
         raise click.ClickException(str(error)) from error
     folder = (out or chosen.root / "runs").absolute()
-    os.environ["DPNOTES_RUNS"] = str(folder)  # where the chapter's sweeps keep their rows
+    # where the chapter's sweeps keep their rows
+    os.environ["DPNOTES_RUNS"] = str(folder)
     notebook = folder / f"{chosen.run_name(parameters)}.ipynb"
     if not force and chapters.is_unchanged(chosen, parameters, notebook):
-        click.echo(f"{chosen.name}: nothing has changed since the last execution; --force executes it again")
+        click.echo(
+            f"{chosen.name}: nothing has changed since the last execution; --force"
+            " executes it again"
+        )
     else:
-        _check_data(chosen.name, {p.name: p.default for p in chosen.parameters.values()} | parameters)
-        click.echo(f"{chosen.name}: running; results are saved in {_short(folder)}{os.sep} as they finish")
+        _check_data(
+            chosen.name,
+            {p.name: p.default for p in chosen.parameters.values()} | parameters,
+        )
+        click.echo(
+            f"{chosen.name}: running; results are saved in {_short(folder)}{os.sep} as"
+            " they finish"
+        )
         try:
             seconds = chapters.execute(chosen, parameters, notebook, echo=True)
         except KeyboardInterrupt:
-            same = shlex.join(["dpnotes", "run", chapter, *(word for pair in given for word in ("-p", *pair))])
+            same = shlex.join(
+                [
+                    "dpnotes",
+                    "run",
+                    chapter,
+                    *(word for pair in given for word in ("-p", *pair)),
+                ]
+            )
             same += f" --out {shlex.quote(str(out))}" if out else ""
             _interrupted(f"finished results are saved; to continue: {same}")
         click.echo(f"{chosen.name}: {seconds:.1f} s")
     click.echo(_short(notebook))
-    for rows in sorted(path for path in folder.glob(f"{chosen.name}_*") if path.is_dir()):
+    for rows in sorted(
+        path for path in folder.glob(f"{chosen.name}_*") if path.is_dir()
+    ):
         table = rows.with_suffix(".csv")
         publish(load(rows).values(), table)
         click.echo(_short(table))
@@ -139,9 +230,16 @@ def results() -> None:
 
 
 @results.command("status")
-@click.option("--all", "everything", is_flag=True, help=f"List all missing rows, not only the {_LISTED} slowest.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help=f"List all missing rows, not only the {_LISTED} slowest.",
+)
 def results_status(everything: bool) -> None:
-    """Show which rows of each paper's grid are published, recomputed or missing, and how long the missing rows take."""
+    """Show which rows of each paper's grid are published, recomputed or missing, and
+    how long the missing rows take.
+    """
     from dpnotes.lab import store
     from dpnotes.lab.backlog import expected
     from dpnotes.lab.experiments import EXPERIMENTS, computed_again
@@ -150,49 +248,107 @@ def results_status(everything: bool) -> None:
         if not (grid := experiment.grids.get("paper", list)()):
             continue
         published = store.published_store(experiment.name)
-        lacking, seconds = store.missing(experiment.function, grid, published), expected(experiment)
+        lacking, seconds = (
+            store.missing(experiment.function, grid, published),
+            expected(experiment),
+        )
         lacking.sort(key=seconds, reverse=True)
-        text = f"{experiment.name}: {len(grid) - len(lacking)} of {len(grid)} rows published"
+        text = (
+            f"{experiment.name}: {len(grid) - len(lacking)} of {len(grid)} rows"
+            " published"
+        )
         if published.is_file():
             text += f" (computed again: {computed_again(store.read_store(published))})"
         if lacking:
             finished = len(lacking) - len(
-                store.missing(experiment.function, lacking, store.runs_store(experiment.name))
+                store.missing(
+                    experiment.function, lacking, store.runs_store(experiment.name)
+                )
             )
-            text += f", {len(lacking)} missing ({_duration(sum(map(seconds, lacking)))} on one core"
-            text += f"; {finished} finished in runs: dpnotes results adopt)" if finished else ")"
+            text += (
+                f", {len(lacking)} missing ({_duration(sum(map(seconds, lacking)))} on"
+                " one core"
+            )
+            text += (
+                f"; {finished} finished in runs: dpnotes results adopt)"
+                if finished
+                else ")"
+            )
         click.echo(text)
         shown = lacking if everything else lacking[:_LISTED]
-        names = dict.fromkeys(name for row in grid for name in row)  # rows of one grid may differ in their parameters
-        varied = [name for name in names if len({str(row.get(name)) for row in grid}) > 1]
+        # rows of one grid may differ in their parameters
+        names = dict.fromkeys(name for row in grid for name in row)
+        varied = [
+            name for name in names if len({str(row.get(name)) for row in grid}) > 1
+        ]
         _table(
-            (_duration(seconds(row)), *(f"{name}={row[name]!r}" if name in row else "" for name in varied))
+            (
+                _duration(seconds(row)),
+                *(f"{name}={row[name]!r}" if name in row else "" for name in varied),
+            )
             for row in shown
         )
         if len(shown) < len(lacking):
-            click.echo(f"  and {len(lacking) - len(shown)} more: dpnotes results status --all")
+            click.echo(
+                f"  and {len(lacking) - len(shown)} more: dpnotes results status --all"
+            )
     runs = store.runs_store("any").parent
     if begun := store.unfinished(runs):
-        click.echo(f"checkpoints of unfinished rows: {len(begun)} ({_size(sum(begun.values()))}), in {runs}")
+        click.echo(
+            f"checkpoints of unfinished rows: {len(begun)}"
+            f" ({_size(sum(begun.values()))}), in {runs}"
+        )
 
 
 @results.command("run")
 @click.argument("names", nargs=-1, metavar="[NAME|CHAPTER]...")
-@click.option("--hours", type=click.FloatRange(min=0.0, min_open=True), help="Time budget; --minutes adds to it.")
-@click.option("--minutes", type=click.FloatRange(min=0.0, min_open=True), help="Time budget.  [default: none]")
-@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
-@click.option("-j", "--jobs", type=int, default=1, show_default=True, help="Rows at a time; -1 for all cores.")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), envvar="DPNOTES_RUNS", help=_OUT)
+@click.option(
+    "--hours",
+    type=click.FloatRange(min=0.0, min_open=True),
+    help="Time budget; --minutes adds to it.",
+)
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=0.0, min_open=True),
+    help="Time budget.  [default: none]",
+)
+@click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda"]),
+    default="auto",
+    show_default=True,
+)
+@click.option(
+    "-j",
+    "--jobs",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Rows at a time; -1 for all cores.",
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    envvar="DPNOTES_RUNS",
+    help=_OUT,
+)
 def results_run(
-    names: Sequence[str], hours: float | None, minutes: float | None, device: str, jobs: int, out: Path | None
+    names: Sequence[str],
+    hours: float | None,
+    minutes: float | None,
+    device: str,
+    jobs: int,
+    out: Path | None,
 ) -> None:
-    """Run the missing rows of the papers' grids, cheapest first: rows that are neither published nor in the runs.
+    """Run the missing rows of the papers' grids, cheapest first: rows that are neither
+    published nor in the runs.
 
-    Without NAME, the command covers all experiments. It does not start a row whose expected time exceeds the rest of
-    the budget. Each row is saved as it finishes, so the same command continues where an earlier run ended.
+    Without NAME, the command covers all experiments. It does not start a row whose
+    expected time exceeds the rest of the budget. Each row is saved as it finishes, so
+    the same command continues where an earlier run ended.
 
-    The expected time of a row is its experiment's estimate, multiplied by the median ratio of measured to estimated
-    time over the measured rows.
+    The expected time of a row is its experiment's estimate, multiplied by the median
+    ratio of measured to estimated time over the measured rows.
     """
     from dpnotes.lab import backlog
     from dpnotes.lab.store import runs_store
@@ -201,62 +357,118 @@ def results_run(
         os.environ["DPNOTES_RUNS"] = str(out.absolute())
     seconds = 3600 * (hours or 0.0) + 60 * (minutes or 0.0)
     try:
-        done = backlog.fill(names, seconds=seconds or math.inf, device=device, n_jobs=jobs)
+        done = backlog.fill(
+            names, seconds=seconds or math.inf, device=device, n_jobs=jobs
+        )
     except KeyboardInterrupt:
         _interrupted("finished rows are saved; the same command continues")
     click.echo(f"{done.finished} rows finished")
     if done.left:
         first, total = done.left[0], _duration(sum(task.seconds for task in done.left))
-        cheapest = f"the cheapest (from {first.experiment.name}) would take {_duration(first.seconds)}"
+        cheapest = (
+            f"the cheapest (from {first.experiment.name}) would take"
+            f" {_duration(first.seconds)}"
+        )
         click.echo(f"{len(done.left)} rows left out: {cheapest}, all together {total}")
     for name, count in done.without_data.items():
-        click.echo(f"{count} rows need data that are not here: dpnotes data fetch {name}")
+        click.echo(
+            f"{count} rows need data that are not here: dpnotes data fetch {name}"
+        )
     if done.finished:
-        click.echo(f"next: dpnotes results adopt, which takes the rows from {_short(runs_store('any').parent)}{os.sep}")
+        click.echo(
+            "next: dpnotes results adopt, which takes the rows from"
+            f" {_short(runs_store('any').parent)}{os.sep}"
+        )
     for name, error in done.failures.items():
         click.echo(f"{name}: {error}", err=True)
     if done.failures:
-        raise click.ClickException(f"{len(done.failures)} experiments failed; the others were run")
+        raise click.ClickException(
+            f"{len(done.failures)} experiments failed; the others were run"
+        )
 
 
 @results.command()
-@click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path), metavar="[PATH]...")
-@click.option("--replace", is_flag=True, help="Let rows with other metrics replace published ones.")
+@click.argument(
+    "paths", nargs=-1, type=click.Path(exists=True, path_type=Path), metavar="[PATH]..."
+)
+@click.option(
+    "--replace",
+    is_flag=True,
+    help="Let rows with other metrics replace published ones.",
+)
 def adopt(paths: Sequence[Path], replace: bool) -> None:
     """Add finished rows of the papers' grids from runs to the published results.
 
-    Without PATH, the command covers every experiment in the folder of runs. PATH is the folder of an experiment, or a
-    published file from another branch.
+    Without PATH, the command covers every experiment in the folder of runs. PATH is the
+    folder of an experiment, or a published file from another branch.
     """
     from dpnotes.lab import store as sweep
     from dpnotes.lab.experiments import EXPERIMENTS, find
 
-    sweep.book_folder()  # there must be one: rows are not adopted into the installed package
-    stores = paths or [path for name in EXPERIMENTS if (path := sweep.runs_store(name)).is_dir()]
+    # there must be one: rows are not adopted into the installed package
+    sweep.book_folder()
+    stores = paths or [
+        path for name in EXPERIMENTS if (path := sweep.runs_store(name)).is_dir()
+    ]
     if not stores:
-        click.echo(f"nothing to adopt: no rows in {_short(sweep.runs_store('any').parent)}{os.sep}")
-    experiments = [find(path.stem) for path in stores]  # unknown ones are noticed before the first is adopted
+        click.echo(
+            "nothing to adopt: no rows in"
+            f" {_short(sweep.runs_store('any').parent)}{os.sep}"
+        )
+    # unknown ones are noticed before the first is adopted
+    experiments = [find(path.stem) for path in stores]
     for path, experiment in zip(stores, experiments, strict=True):
         destination = sweep.published_store(experiment.name)
         grid = experiment.grids.get("paper", list)()
-        new, same = sweep.adopt(path, destination, experiment=experiment.function, grid=grid, replace=replace)
+        new, same = sweep.adopt(
+            path,
+            destination,
+            experiment=experiment.function,
+            grid=grid,
+            replace=replace,
+        )
         text = f"{_short(destination)}: {new} new rows, {same} were there already"
         others = len(sweep.read_store(path)) - new - same
-        click.echo(text + (f"; {others} rows outside the paper's grid stay in {_short(path)}" if others else ""))
+        click.echo(
+            text
+            + (
+                f"; {others} rows outside the paper's grid stay in {_short(path)}"
+                if others
+                else ""
+            )
+        )
 
 
 @results.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--sample", type=click.IntRange(min=1), default=3, show_default=True, help="Rows from each experiment.")
-@click.option("--seed", type=int, help="Seed of the sample.  [default: a new sample each time]")
-@click.option("--cheapest", is_flag=True, help="Take the cheapest rows instead of random rows.")
-@click.option("--keep/--no-keep", default=True, show_default=True, help="Save the findings next to the results.")
-def verify(names: Sequence[str], sample: int, seed: int | None, cheapest: bool, keep: bool) -> None:
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="Rows from each experiment.",
+)
+@click.option(
+    "--seed", type=int, help="Seed of the sample.  [default: a new sample each time]"
+)
+@click.option(
+    "--cheapest", is_flag=True, help="Take the cheapest rows instead of random rows."
+)
+@click.option(
+    "--keep/--no-keep",
+    default=True,
+    show_default=True,
+    help="Save the findings next to the results.",
+)
+def verify(
+    names: Sequence[str], sample: int, seed: int | None, cheapest: bool, keep: bool
+) -> None:
     """Compute a random sample of published rows again, and compare the results.
 
-    Without NAME, the command covers every experiment that has published rows. It leaves out rows whose data sets are
-    not here. The exit code is 1 if a row disagrees or no row could be computed. Afterwards, `results status` and the
-    pages report the findings.
+    Without NAME, the command covers every experiment that has published rows. It leaves
+    out rows whose data sets are not here. The exit code is 1 if a row disagrees or no
+    row could be computed. Afterwards, `results status` and the pages report the
+    findings.
     """
     from dpnotes.data import absent
     from dpnotes.lab import store as sweep
@@ -264,22 +476,41 @@ def verify(names: Sequence[str], sample: int, seed: int | None, cheapest: bool, 
 
     chosen = [find(name) for name in names]
     if not names:
-        chosen = [experiment for name, experiment in EXPERIMENTS.items() if sweep.published_store(name).is_file()]
+        chosen = [
+            experiment
+            for name, experiment in EXPERIMENTS.items()
+            if sweep.published_store(name).is_file()
+        ]
     disagreeing = computed = 0
     for experiment in chosen:
         path = sweep.published_store(experiment.name)
         rows = sweep.read_store(path).sort_values("seconds")
-        lacked = [absent(experiment.data(dict[str, Any](row.dropna()))) for _, row in rows.iterrows()]
+        lacked = [
+            absent(experiment.data(dict[str, Any](row.dropna())))
+            for _, row in rows.iterrows()
+        ]
         here = rows[[not names for names in lacked]]
         if len(here) < len(rows):
-            need = f"need data that are not here: dpnotes data fetch {' '.join(sorted({*chain(*lacked)}))}"
-            click.echo(f"{experiment.name}: {len(rows) - len(here)} of {len(rows)} rows {need}")
-        drawn = here.head(sample) if cheapest else here.sample(min(sample, len(here)), random_state=seed)
+            need = (
+                "need data that are not here: dpnotes data fetch"
+                f" {' '.join(sorted({*chain(*lacked)}))}"
+            )
+            click.echo(
+                f"{experiment.name}: {len(rows) - len(here)} of {len(rows)} rows {need}"
+            )
+        drawn = (
+            here.head(sample)
+            if cheapest
+            else here.sample(min(sample, len(here)), random_state=seed)
+        )
         if drawn.empty:
             continue
         computed += len(drawn)
         longest = _duration(drawn["seconds"].max())
-        click.echo(f"{experiment.name}: computing {len(drawn)} of {len(rows)} rows again; the longest took {longest}")
+        click.echo(
+            f"{experiment.name}: computing {len(drawn)} of {len(rows)} rows again; the"
+            f" longest took {longest}"
+        )
         table = sweep.verify(
             experiment.function,
             path,
@@ -289,11 +520,17 @@ def verify(names: Sequence[str], sample: int, seed: int | None, cheapest: bool, 
         )
         wrong = table[~table["agrees"]]
         disagreeing += len(wrong)
-        click.echo(f"  {len(table) - len(wrong)} of {len(table)} metrics in {table['row'].nunique()} rows agree")
+        click.echo(
+            f"  {len(table) - len(wrong)} of {len(table)} metrics in"
+            f" {table['row'].nunique()} rows agree"
+        )
         if len(wrong):
             click.echo(wrong.drop(columns="agrees").to_string(index=False))
     if disagreeing:
-        raise click.ClickException(f"{disagreeing} metrics differ from the published ones by more than the tolerance")
+        raise click.ClickException(
+            f"{disagreeing} metrics differ from the published ones by more than the"
+            " tolerance"
+        )
     if not computed:
         raise click.ClickException("no row could be computed again")
 
@@ -308,7 +545,9 @@ def data_status() -> None:
     """List every data set, and show whether it is here and intact."""
     from dpnotes import data
 
-    _table((d.name, d.state, _size(d.bytes), d.path or "", d.note) for d in data.status())
+    _table(
+        (d.name, d.state, _size(d.bytes), d.path or "", d.note) for d in data.status()
+    )
 
 
 @data.command()
@@ -322,7 +561,9 @@ def fetch(names: Sequence[str]) -> None:
 
 
 class _Mechanisms(click.Group):
-    """Subcommands that are read off the accounting functions when they are asked for."""
+    """Subcommands that are read off the accounting functions when they are asked
+    for.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         from dpnotes.lab.guarantee import commands
@@ -352,23 +593,52 @@ def guarantee() -> None:
     help="A .csv or .npz file; the .toml file of the same name has its bounds.",
 )
 @_TARGET
-@click.option("--epsilon", type=float, help="Epsilon of the claim.  [default: the estimator's; none for a function]")
-@click.option("--delta", type=float, default=0.0, show_default=True, help="Delta of the claim.")
-@click.option("--adjacency", type=click.Choice(["add-remove", "zero-out", "replace-one"]), default="add-remove",
-              show_default=True, help="Adjacency of the claim.")  # fmt: skip
-@click.option("--seconds", type=click.FloatRange(min=0.0, min_open=True), default=120.0, show_default=True)
-@click.option("--runs", type=click.IntRange(min=1), help="Number of training runs, instead of a time budget.")
+@click.option(
+    "--epsilon",
+    type=float,
+    help="Epsilon of the claim.  [default: the estimator's; none for a function]",
+)
+@click.option(
+    "--delta", type=float, default=0.0, show_default=True, help="Delta of the claim."
+)
+@click.option(
+    "--adjacency",
+    type=click.Choice(["add-remove", "zero-out", "replace-one"]),
+    default="add-remove",
+    show_default=True,
+    help="Adjacency of the claim.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0.0, min_open=True),
+    default=120.0,
+    show_default=True,
+)
+@click.option(
+    "--runs",
+    type=click.IntRange(min=1),
+    help="Number of training runs, instead of a time budget.",
+)
 @click.option("--confidence", type=float, default=0.95, show_default=True)
-@click.option("-j", "--jobs", type=int, default=1, show_default=True, help="Training runs at a time; -1 for all cores.")
+@click.option(
+    "-j",
+    "--jobs",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Training runs at a time; -1 for all cores.",
+)
 @_SEED
 @_KEEP
 def audit(training: str, table: Path, keep: Path | None, **given: Any) -> None:
-    """Train NAME from FILE.py repeatedly, and test whether the results refute a privacy claim.
+    """Train NAME from FILE.py repeatedly, and test whether the results refute a privacy
+    claim.
 
-    For example: dpnotes audit script.py:train --data table.csv --epsilon 1 --delta 1e-5. NAME is a function train(X, y,
-    seed) or an unfitted estimator. The bounds of the table map its numbers to [-1, 1]; text becomes indicators of its
-    categories. Training uses all records. The exit code is 1 if the claim is refuted, 0 if it is not, and 2 after an
-    error.
+    For example: dpnotes audit script.py:train --data table.csv --epsilon 1 --delta
+    1e-5. NAME is a function train(X, y, seed) or an unfitted estimator. The bounds of
+    the table map its numbers to [-1, 1]; text becomes indicators of its categories.
+    Training uses all records. The exit code is 1 if the claim is refuted, 0 if it is
+    not, and 2 after an error.
     """
     from dpnotes.lab.own_training import audit_table
 
@@ -377,10 +647,15 @@ def audit(training: str, table: Path, keep: Path | None, **given: Any) -> None:
         report = audit_table(training, table, keep=keep, **given)
     except KeyboardInterrupt:
         _interrupted(_found(keep))
-    except Exception as error:  # of the script, too: none may look like a claim that is refuted
+    # of the script, too: none may look like a claim that is refuted
+    except Exception as error:
         if context.find_root().params["traceback"]:
             traceback.print_exc()
-        click.echo(f"Error: {error if _foreseen(error) else f'{type(error).__name__}: {error}'}", err=True)
+        click.echo(
+            "Error:"
+            f" {error if _foreseen(error) else f'{type(error).__name__}: {error}'}",
+            err=True,
+        )
         context.exit(2)
     click.echo(report)
     context.exit(int(report.refuted))
@@ -391,21 +666,52 @@ def audit(training: str, table: Path, keep: Path | None, **given: Any) -> None:
 @_TARGET
 @click.option("--epsilon", type=float, required=True)
 @click.option("--delta", type=float, default=0.0, show_default=True)
-@click.option("--answers", type=click.IntRange(min=1), help="Number of queries to answer.  [default: any number]")
-@click.option("--public", is_flag=True, help="Compare on this table itself. Use only if the table is public.")
-@click.option("--shape", is_flag=True, help="Choose on synthetic tables only; this reads no record and costs nothing.")
-@click.option("--seconds", type=click.FloatRange(min=0.0, min_open=True), default=300.0, show_default=True)
-@click.option("--repeats", type=click.IntRange(min=1), help="Number of repeats, instead of a time budget.")
+@click.option(
+    "--answers",
+    type=click.IntRange(min=1),
+    help="Number of queries to answer.  [default: any number]",
+)
+@click.option(
+    "--public",
+    is_flag=True,
+    help="Compare on this table itself. Use only if the table is public.",
+)
+@click.option(
+    "--shape",
+    is_flag=True,
+    help="Choose on synthetic tables only; this reads no record and costs nothing.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0.0, min_open=True),
+    default=300.0,
+    show_default=True,
+)
+@click.option(
+    "--repeats",
+    type=click.IntRange(min=1),
+    help="Number of repeats, instead of a time budget.",
+)
 @click.option("--report", type=_FILE, help="File for the report, as HTML.")
-@click.option("-j", "--jobs", type=int, default=1, show_default=True, help="Fits at a time; -1 for all cores.")
+@click.option(
+    "-j",
+    "--jobs",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Fits at a time; -1 for all cores.",
+)
 @_SEED
 @_KEEP
-def compare_methods(table: Path, public: bool, shape: bool, keep: Path | None, **given: Any) -> None:
+def compare_methods(
+    table: Path, public: bool, shape: bool, keep: Path | None, **given: Any
+) -> None:
     """Recommend a private learner for TABLE (.csv or .npz).
 
-    Public facts about its columns are read from NAME.toml in the same folder. Blocks of its records vote on the method,
-    for a fifth of epsilon, unless --public or --shape is given. For example: dpnotes compare mine.csv --target ill
-    --epsilon 1 --delta 1e-5 --answers 500 --report mine.html
+    Public facts about its columns are read from NAME.toml in the same folder. Blocks of
+    its records vote on the method, for a fifth of epsilon, unless --public or --shape
+    is given. For example: dpnotes compare mine.csv --target ill --epsilon 1 --delta
+    1e-5 --answers 500 --report mine.html
     """
     from dpnotes.lab.own_comparison import compare_table
 
@@ -430,17 +736,31 @@ def _found(keep: Path | None) -> str:
 
 
 def _check_data(chapter: str, parameters: Mapping[str, Any]) -> None:
-    """Look at a reader's own file, and say which data sets are not here that rows of the paper's grids need."""
+    """Look at a reader's own file, and say which data sets are not here that rows of
+    the paper's grids need.
+    """
     from dpnotes.lab import backlog, own_data
     from dpnotes.lab.intrinsic_sgd import data as intrinsic_sgd
 
     if parameters.get("dataset"):
-        located = intrinsic_sgd.located if chapter.startswith("intrinsic_sgd") else own_data.reference
+        located = (
+            intrinsic_sgd.located
+            if chapter.startswith("intrinsic_sgd")
+            else own_data.reference
+        )
         located(parameters["dataset"], parameters["target"])
-    elif parameters.get("compute", "stored") != "stored" and parameters.get("scale") != "quick":
+    elif (
+        parameters.get("compute", "stored") != "stored"
+        and parameters.get("scale") != "quick"
+    ):
         of = backlog.chosen([chapter.removesuffix("_evidence")])
-        for names, count in backlog.with_data([(each, row) for each in of for row in backlog.gaps(each)])[1].items():
-            click.echo(f"{count} rows of the papers' grids need data that are not here: dpnotes data fetch {names}")
+        for names, count in backlog.with_data(
+            [(each, row) for each in of for row in backlog.gaps(each)]
+        )[1].items():
+            click.echo(
+                f"{count} rows of the papers' grids need data that are not here:"
+                f" dpnotes data fetch {names}"
+            )
 
 
 def _foreseen(error: BaseException | None) -> bool:
@@ -448,9 +768,16 @@ def _foreseen(error: BaseException | None) -> bool:
 
     That of an experiment travels as the cause of a RuntimeError that names the row.
     """
-    if isinstance(error, ValueError | OSError | MissingExtra) or hasattr(error, "trace"):  # that of a BookError
+    # that of a BookError
+    if isinstance(error, ValueError | OSError | MissingExtra) or hasattr(
+        error, "trace"
+    ):
         return True
-    return isinstance(error, RuntimeError) and error.__cause__ is not None and _foreseen(error.__cause__)
+    return (
+        isinstance(error, RuntimeError)
+        and error.__cause__ is not None
+        and _foreseen(error.__cause__)
+    )
 
 
 def _table(rows: Iterable[Iterable[object]]) -> None:

@@ -1,7 +1,9 @@
-"""What private votes really cost: no guarantee may be below these values, and a good one is hardly above.
+"""What private votes really cost: no guarantee may be below these values, and a good
+one is hardly above.
 
-The votes are those of one partition. The values for so many models are attained by questions on which the models vote
-alike. Nothing is checked here: the functions serve the chapters, their claims and the tests of the accounting.
+The votes are those of one partition. The values for so many models are attained by
+questions on which the models vote alike. Nothing is checked here: the functions serve
+the chapters, their claims and the tests of the accounting.
 """
 
 from __future__ import annotations
@@ -15,14 +17,17 @@ from dpnotes._validation import Floats
 
 
 def noisy_vote_pure_level(*, beta: float, n_models: int) -> float:
-    """Pure epsilon of one answer of the noisy vote between two classes, exact for so many models.
+    """Pure epsilon of one answer of the noisy vote between two classes, exact for so
+    many models.
 
-    It is below 2 beta, and it is reached when all models agree and one of them changes its mind.
+    It is below 2 beta, and it is reached when all models agree and one of them changes
+    its mind.
 
     Parameters
     ----------
     beta : float, > 0
-        The paper's lambda, the inverse scale of the Laplace noise on each class, per vote.
+        The paper's lambda, the inverse scale of the Laplace noise on each class, per
+        vote.
     n_models : int, >= 1
 
     Returns
@@ -31,7 +36,8 @@ def noisy_vote_pure_level(*, beta: float, n_models: int) -> float:
 
     Source
     ------
-    The distribution of the difference of two Laplace variables, in the chapter on differentially private bagging.
+    The distribution of the difference of two Laplace variables, in the chapter on
+    differentially private bagging.
 
     Examples
     --------
@@ -39,19 +45,24 @@ def noisy_vote_pure_level(*, beta: float, n_models: int) -> float:
     0.0597972927
     """
     log_odds, moved = _noisy_log_odds(beta, n_models)
-    lost = np.logaddexp(0, moved) - np.logaddexp(0, log_odds)  # log-ratio of the class that loses the vote
+    # log-ratio of the class that loses the vote
+    lost = np.logaddexp(0, moved) - np.logaddexp(0, log_odds)
     gained = np.logaddexp(0, -log_odds) - np.logaddexp(0, -moved)
     return float(np.maximum(lost, gained).max())
 
 
-def noisy_vote_exact_delta(epsilon: float, *, beta: float, n_models: int, answers: int = 1) -> float:
-    """Exact delta of ``answers`` noisy votes between two classes, for the worst margin that stays.
+def noisy_vote_exact_delta(
+    epsilon: float, *, beta: float, n_models: int, answers: int = 1
+) -> float:
+    """Exact delta of ``answers`` noisy votes between two classes, for the worst margin
+    that stays.
 
     Parameters
     ----------
     epsilon : float, >= 0
     beta : float, > 0
-        The paper's lambda, the inverse scale of the Laplace noise on each class, per vote.
+        The paper's lambda, the inverse scale of the Laplace noise on each class, per
+        vote.
     n_models : int, >= 1
     answers : int, >= 1
 
@@ -61,7 +72,8 @@ def noisy_vote_exact_delta(epsilon: float, *, beta: float, n_models: int, answer
 
     Source
     ------
-    The distribution of the difference of two Laplace variables, in the chapter on differentially private bagging.
+    The distribution of the difference of two Laplace variables, in the chapter on
+    differentially private bagging.
 
     Examples
     --------
@@ -73,10 +85,12 @@ def noisy_vote_exact_delta(epsilon: float, *, beta: float, n_models: int, answer
 
 
 def soft_vote_pure_level(*, beta: float, n_models: int, n_classes: int) -> float:
-    """Pure epsilon of one answer of the soft majority vote, exact for the number of models and classes.
+    """Pure epsilon of one answer of the soft majority vote, exact for the number of
+    models and classes.
 
-    The worst votes are unanimous, and one model changes its mind. The level rises from beta for one model towards
-    2 beta for many; that many answers to the same votes add up.
+    The worst votes are unanimous, and one model changes its mind. The level rises from
+    beta for one model towards 2 beta for many; that many answers to the same votes add
+    up.
 
     Parameters
     ----------
@@ -91,7 +105,8 @@ def soft_vote_pure_level(*, beta: float, n_models: int, n_classes: int) -> float
 
     Source
     ------
-    The private prediction chapter of the book; it refutes Theorem 7 of van der Maaten and Hannun (2020).
+    The private prediction chapter of the book; it refutes Theorem 7 of van der Maaten
+    and Hannun (2020).
 
     Examples
     --------
@@ -107,8 +122,11 @@ def soft_vote_pure_level(*, beta: float, n_models: int, n_classes: int) -> float
     return beta + float(before - after)
 
 
-def soft_vote_exact_delta(epsilon: float, *, beta: float, n_models: int, answers: int = 1) -> float:
-    """Exact delta of ``answers`` soft majority votes between two classes, for the worst votes that stay the same.
+def soft_vote_exact_delta(
+    epsilon: float, *, beta: float, n_models: int, answers: int = 1
+) -> float:
+    """Exact delta of ``answers`` soft majority votes between two classes, for the worst
+    votes that stay the same.
 
     Parameters
     ----------
@@ -124,7 +142,8 @@ def soft_vote_exact_delta(epsilon: float, *, beta: float, n_models: int, answers
 
     Source
     ------
-    The private prediction chapter of the book; it refutes Theorem 8 of van der Maaten and Hannun (2020).
+    The private prediction chapter of the book; it refutes Theorem 8 of van der Maaten
+    and Hannun (2020).
 
     Examples
     --------
@@ -138,8 +157,9 @@ def soft_vote_exact_delta(epsilon: float, *, beta: float, n_models: int, answers
 def bounded_range_delta(epsilon: float, *, width: float, answers: int = 1) -> float:
     """Optimal delta of ``answers`` bounded-range answers to questions fixed beforehand.
 
-    No mechanism whose log-likelihood ratios lie in an interval of length ``width`` has a larger one. Not a guarantee
-    for questions chosen adaptively, where the optimum is slightly larger.
+    No mechanism whose log-likelihood ratios lie in an interval of length ``width`` has
+    a larger one. Not a guarantee for questions chosen adaptively, where the optimum is
+    slightly larger.
 
     Parameters
     ----------
@@ -158,14 +178,24 @@ def bounded_range_delta(epsilon: float, *, width: float, answers: int = 1) -> fl
 
     Examples
     --------
-    >>> round(bounded_range_delta(1.0, width=2.0), 8), round(bounded_range_delta(1.0, width=0.2, answers=10), 11)
+    >>> (
+    ...     round(bounded_range_delta(1.0, width=2.0), 8),
+    ...     round(bounded_range_delta(1.0, width=0.2, answers=10), 11),
+    ... )
     (0.17904989, 0.00010164282)
     """
-    fewer = np.arange(answers + 1)  # l of the theorem, and the number i of the smaller ratio
-    larger = np.clip((epsilon + (fewer + 1) * width) / (answers + 1), 0.0, width)[:, None]  # [l, 1] t of the theorem
-    high = np.clip(np.expm1(larger - width) / np.expm1(-width), 0.0, 1.0)  # chance of the larger ratio, with record
+    # l of the theorem, and the number i of the smaller ratio
+    fewer = np.arange(answers + 1)
+    # [l, 1] t of the theorem
+    larger = np.clip((epsilon + (fewer + 1) * width) / (answers + 1), 0.0, width)[
+        :, None
+    ]
+    # chance of the larger ratio, with record
+    high = np.clip(np.expm1(larger - width) / np.expm1(-width), 0.0, 1.0)
     above = -np.expm1(np.minimum(epsilon - (answers * larger - fewer * width), 0.0))
-    return float((above * stats.binom.pmf(answers - fewer, answers, high)).sum(-1).max())
+    return float(
+        (above * stats.binom.pmf(answers - fewer, answers, high)).sum(-1).max()
+    )
 
 
 def _margins(n_models: int) -> Floats:
@@ -174,24 +204,32 @@ def _margins(n_models: int) -> Floats:
 
 
 def _noisy_log_odds(beta: float, n_models: int) -> list[Floats]:
-    """Log-odds that the first class wins against Laplace noise, before and after it gains a vote."""
+    """Log-odds that the first class wins against Laplace noise, before and after it
+    gains a vote.
+    """
     pairs = []
     for margin in (beta * _margins(n_models), beta * (_margins(n_models) + 2)):
         lead = np.abs(margin)
-        log_lost = np.log((2 + lead) / 4) - lead  # the difference of two Laplace variables exceeds the lead
+        # the difference of two Laplace variables exceeds the lead
+        log_lost = np.log((2 + lead) / 4) - lead
         pairs.append(np.sign(margin) * (np.log(-np.expm1(log_lost)) - log_lost))
     return pairs
 
 
-def _flipped_delta(epsilon: float, log_odds: Floats, moved: Floats, times: int) -> float:
-    """Largest exact delta over pairs of coins thrown ``times`` times, with given log-odds [pairs] of the two coins.
+def _flipped_delta(
+    epsilon: float, log_odds: Floats, moved: Floats, times: int
+) -> float:
+    """Largest exact delta over pairs of coins thrown ``times`` times, with given
+    log-odds [pairs] of the two coins.
 
-    The log-odds are those of the first class with the record (``moved``) and without it.
+    The log-odds are those of the first class with the record (``moved``) and without
+    it.
     """
     heads = np.arange(times + 1)
     up = special.log_expit(moved) - special.log_expit(log_odds)
     down = special.log_expit(-moved) - special.log_expit(-log_odds)
     loss = heads * up[:, None] + (times - heads) * down[:, None]  # [pairs, times + 1]
-    mass = stats.binom.pmf(heads, times, special.expit(moved)[:, None])  # under the distribution with the record
+    # under the distribution with the record
+    mass = stats.binom.pmf(heads, times, special.expit(moved)[:, None])
     above = -np.expm1(np.minimum(epsilon - loss, 0.0))
     return float((above * mass).sum(-1).max())

@@ -1,7 +1,8 @@
-"""The experiments of the book: pure functions of plain parameters and a seed, in one module for each chapter.
+"""The experiments of the book: pure functions of plain parameters and a seed, in one
+module for each chapter.
 
-An :class:`Experiment` names the function, the file that stores its rows, and the grid for each scale.
-Only the command line and the chapters import this package.
+An :class:`Experiment` names the function, the file that stores its rows, and the grid
+for each scale. Only the command line and the chapters import this package.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ from dpnotes.lab.dpbag import experiments as dpbag
 from dpnotes.lab.head_to_head import experiments as head_to_head
 from dpnotes.lab.intrinsic_sgd import experiments as intrinsic_sgd
 from dpnotes.lab.private_prediction import experiments as private_prediction
-from dpnotes.lab.store import Compute, collect, experiment_version, published_store, read_store, runs_store
+from dpnotes.lab.store import (
+    Compute,
+    collect,
+    experiment_version,
+    published_store,
+    read_store,
+    runs_store,
+)
 
 EXPERIMENTS: dict[str, Experiment] = {
     e.name: e
@@ -40,12 +48,17 @@ def find(name: str) -> Experiment:
         If there is no such experiment; the message lists the known names.
     """
     if name not in EXPERIMENTS:
-        raise ValueError(f"unknown experiment {name!r}; known: {', '.join(EXPERIMENTS)}")
+        raise ValueError(
+            f"unknown experiment {name!r}; known: {', '.join(EXPERIMENTS)}"
+        )
     return EXPERIMENTS[name]
 
 
-def rows(name: str, grid: Grid | None = None, *, compute: Compute = "stored", **kwargs: Any) -> pd.DataFrame:
-    """Collect the rows of an experiment from the published results or from runs of this machine, or compute them now.
+def rows(
+    name: str, grid: Grid | None = None, *, compute: Compute = "stored", **kwargs: Any
+) -> pd.DataFrame:
+    """Collect the rows of an experiment from the published results or from runs of this
+    machine, or compute them now.
 
     Parameters
     ----------
@@ -54,15 +67,17 @@ def rows(name: str, grid: Grid | None = None, *, compute: Compute = "stored", **
     grid : list of dict, optional
         Parameters of the rows. Default: the grid of the paper.
     compute : {"stored", "missing", "all"}
-        ``"stored"`` reads only published rows, ``"missing"`` also runs the missing rows, and ``"all"`` runs every row
-        again. See :func:`dpnotes.lab.store.collect`.
+        ``"stored"`` reads only published rows, ``"missing"`` also runs the missing
+        rows, and ``"all"`` runs every row again. See :func:`dpnotes.lab.store.collect`.
     kwargs
-        The arguments ``options``, ``n_jobs`` and ``progress`` of :func:`dpnotes.lab.store.collect`.
+        The arguments ``options``, ``n_jobs`` and ``progress`` of
+        :func:`dpnotes.lab.store.collect`.
 
     Returns
     -------
     DataFrame
-        One row for each entry of the grid, in its order; a missing row has empty metrics.
+        One row for each entry of the grid, in its order; a missing row has empty
+        metrics.
     """
     chosen = find(name)
     found = collect(
@@ -82,38 +97,60 @@ def rows(name: str, grid: Grid | None = None, *, compute: Compute = "stored", **
 def _say_once(text: str) -> None:
     """Print a remark beneath the first cell of a chapter that has one.
 
-    It is no Markdown, which the page of a cell with a figure would take for a second figure of the same name.
+    It is no Markdown, which the page of a cell with a figure would take for a second
+    figure of the same name.
     """
     print(text)
 
 
 def verified(chapter: str) -> str:
-    """Report how many published rows of a chapter were computed again, and with which result.
+    """Report how many published rows of a chapter were computed again, and with which
+    result.
 
-    The text also gives the date of the latest of these computations and, if there are any, the number of rows that are
-    out of date.
+    The text also gives the date of the latest of these computations and, if there are
+    any, the number of rows that are out of date.
     """
-    here = [e for e in EXPERIMENTS.values() if e.chapter == chapter and published_store(e.name).is_file()]
+    here = [
+        e
+        for e in EXPERIMENTS.values()
+        if e.chapter == chapter and published_store(e.name).is_file()
+    ]
     stored = [(e, read_store(published_store(e.name))) for e in here]
-    old = sum(int((rows["version"] < experiment_version(e.function)).sum()) for e, rows in stored)
-    late = f" {old} come from an earlier version of their experiment and are out of date." if old else ""
+    old = sum(
+        int((rows["version"] < experiment_version(e.function)).sum())
+        for e, rows in stored
+    )
+    late = (
+        f" {old} come from an earlier version of their experiment and are out of date."
+        if old
+        else ""
+    )
     again = computed_again(*(rows for _, rows in stored))
     return f"Published rows that were computed again as a check: {again}.{late}"
 
 
 def computed_again(*stored: pd.DataFrame) -> str:
-    """Report how many rows were computed again after they were stored, and with which result.
+    """Report how many rows were computed again after they were stored, and with which
+    result.
 
-    The text also gives the date of the latest of these computations. The result is whether all rows agree with the
-    stored rows, or how many differ.
+    The text also gives the date of the latest of these computations. The result is
+    whether all rows agree with the stored rows, or how many differ.
     """
     dates = pd.concat([rows[["row", "date"]] for rows in stored]).drop_duplicates("row")
     kept = pd.read_csv(published_store(VERIFICATIONS), dtype={"differing": str})
-    kept = kept.merge(dates, on="row", suffixes=("", "_stored")).query("date >= date_stored")
+    kept = kept.merge(dates, on="row", suffixes=("", "_stored")).query(
+        "date >= date_stored"
+    )
     if kept.empty:
         return f"none of {len(dates)}"
-    found = f"{differing} differ" if (differing := int(kept["differing"].notna().sum())) else "all agree"
-    return f"{len(kept)} of {len(dates)}, the last on {kept['date'].max()[:10]}; {found}"
+    found = (
+        f"{differing} differ"
+        if (differing := int(kept["differing"].notna().sum()))
+        else "all agree"
+    )
+    return (
+        f"{len(kept)} of {len(dates)}, the last on {kept['date'].max()[:10]}; {found}"
+    )
 
 
 def provenance(rows: pd.DataFrame) -> pd.DataFrame:
@@ -122,15 +159,26 @@ def provenance(rows: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row for each machine, device, version of PyTorch, commit and data set. Its columns are "rows" (their
-        number), "hours" (total computing time), "made by", "computed again" (number of rows, last date, result), "data"
-        and "until" (the last day).
+        One row for each machine, device, version of PyTorch, commit and data set. Its
+        columns are "rows" (their number), "hours" (total computing time), "made by",
+        "computed again" (number of rows, last date, result), "data" and "until" (the
+        last day).
     """
     keys = ["machine", "device", "torch", "commit", "data"]
     there = rows.dropna(subset=["date"]).astype(dict.fromkeys([*keys, "date"], str))
     groups = there.groupby(keys)
-    totals = groups.agg(rows=("row", "count"), hours=("seconds", "sum"), until=("date", "max")).reset_index()
-    made = totals["machine"] + ", " + totals["device"] + ", torch " + totals["torch"] + ", commit " + totals["commit"]
+    totals = groups.agg(
+        rows=("row", "count"), hours=("seconds", "sum"), until=("date", "max")
+    ).reset_index()
+    made = (
+        totals["machine"]
+        + ", "
+        + totals["device"]
+        + ", torch "
+        + totals["torch"]
+        + ", commit "
+        + totals["commit"]
+    )
     return pd.DataFrame(
         {
             "rows": totals["rows"],

@@ -1,8 +1,8 @@
 """A common style for every figure of the book: chapters set no colours, sizes or fonts.
 
-A published result always has an open marker, and our result a filled marker. Epsilon axes are logarithmic, and the
-legend explains each band. A cell also outputs each figure as a picture for a phone (:func:`narrow`), which the page
-shows on narrow screens.
+A published result always has an open marker, and our result a filled marker. Epsilon
+axes are logarithmic, and the legend explains each band. A cell also outputs each figure
+as a picture for a phone (:func:`narrow`), which the page shows on narrow screens.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from dpnotes.accounting import PrivacyProfile
 
 
-NARROW = "application/vnd.dpnotes.narrow"  # a mime type that no notebook shows: the PNG for a phone, in base 64
-_WIDTH = 4.4  # inches of a picture for a phone, whose letters then are nearly of the text's size
+# a mime type that no notebook shows: the PNG for a phone, in base 64
+NARROW = "application/vnd.dpnotes.narrow"
+# inches of a picture for a phone, whose letters then are nearly of the text's size
+_WIDTH = 4.4
 
 
 def use_style() -> None:
@@ -36,10 +38,25 @@ def use_style() -> None:
     from IPython.core.interactiveshell import InteractiveShell
     from matplotlib.figure import Figure
 
-    spines = {"axes.spines.top": False, "axes.spines.right": False, "grid.color": "0.88"}
-    legends = {"legend.framealpha": 0.9, "legend.edgecolor": "none", "legend.borderpad": 0.2}  # over no grid lines
+    spines = {
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "grid.color": "0.88",
+    }
+    # over no grid lines
+    legends = {
+        "legend.framealpha": 0.9,
+        "legend.edgecolor": "none",
+        "legend.borderpad": 0.2,
+    }
     settings = {**spines, **legends, "lines.linewidth": 2, "savefig.facecolor": "white"}
-    sns.set_theme(context="notebook", style="whitegrid", palette="colorblind", font_scale=1.0, rc=settings)
+    sns.set_theme(
+        context="notebook",
+        style="whitegrid",
+        palette="colorblind",
+        font_scale=1.0,
+        rc=settings,
+    )
     inline.set_matplotlib_formats("retina")  # type: ignore[no-untyped-call,unused-ignore]
     display: Any = InteractiveShell.instance().display_formatter
     display.mimebundle_formatter.for_type(Figure, _beside)
@@ -52,7 +69,8 @@ def _beside(figure: Figure, **which: Any) -> dict[str, str]:
 
 
 def narrow(figure: Figure) -> bytes | None:
-    """Draw a figure again for a phone: panels below each other, legends above their panels, letters as large as before.
+    """Draw a figure again for a phone: panels below each other, legends above their
+    panels, letters as large as before.
 
     Parameters
     ----------
@@ -62,23 +80,30 @@ def narrow(figure: Figure) -> bytes | None:
     Returns
     -------
     bytes or None
-        PNG, 4.4 inches wide. None for panels that are tall and thin or have square cells, because they are legible only
-        at their full width.
+        PNG, 4.4 inches wide. None for panels that are tall and thin or have square
+        cells, because they are legible only at their full width.
     """
     from IPython.core.pylabtools import print_figure
 
     copy: Figure = pickle.loads(pickle.dumps(figure))
     width, height = copy.get_size_inches()
     panels = [axes for axes in copy.axes if axes.get_subplotspec() is not None]
-    if not panels or any(axes.get_aspect() != "auto" and axes.get_adjustable() == "box" for axes in panels):
+    if not panels or any(
+        axes.get_aspect() != "auto" and axes.get_adjustable() == "box"
+        for axes in panels
+    ):
         return None
-    rows, columns = (getattr(panels[0].get_gridspec(), name) for name in ("nrows", "ncols"))
+    rows, columns = (
+        getattr(panels[0].get_gridspec(), name) for name in ("nrows", "ncols")
+    )
     if columns > 1 and (rows > 1 or height > 2 * width / columns):
         return None
     if columns > 1:
-        each = height if panels[0].yaxis_inverted() else 2.6  # rows of a table keep their height
+        # rows of a table keep their height
+        each = height if panels[0].yaxis_inverted() else 2.6
         height, grid = each * columns, copy.add_gridspec(columns, 1)
-        copy.set_layout_engine("constrained", h_pad=0.1)  # a title is nearer to its own panel
+        # a title is nearer to its own panel
+        copy.set_layout_engine("constrained", h_pad=0.1)
         for row, axes in enumerate(panels):
             axes.set_subplotspec(grid[row])
             axes.tick_params(labelbottom=True, labelleft=True)
@@ -90,8 +115,18 @@ def narrow(figure: Figure) -> bytes | None:
     for axes in panels:
         if (own := axes.get_legend()) is not None:
             lines = _lines(own, drawn)
-            above: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (-0.15, 1), "alignment": "left"}
-            axes.legend(lines.values(), lines, title=axes.get_title() or None, fontsize="small", **above)
+            above: dict[str, Any] = {
+                "loc": "lower left",
+                "bbox_to_anchor": (-0.15, 1),
+                "alignment": "left",
+            }
+            axes.legend(
+                lines.values(),
+                lines,
+                title=axes.get_title() or None,
+                fontsize="small",
+                **above,
+            )
             axes.set_title("")
             height += 0.25 * len(lines)
     for shared in list(copy.legends):
@@ -104,13 +139,16 @@ def narrow(figure: Figure) -> bytes | None:
 
 
 def _lines(legend: Legend, drawn: Mapping[str, Any]) -> dict[str, Any]:
-    """What a legend explains: artists by name, the legend's own where the panels have none of the name."""
+    """What a legend explains: artists by name, the legend's own where the panels
+    have none of the name.
+    """
     own = zip(legend.get_texts(), legend.legend_handles, strict=True)
     return {text.get_text(): drawn.get(text.get_text(), line) for text, line in own}
 
 
 def blank(width: float = 6.6, height: float = 4.0) -> Figure:
-    """Make an empty figure outside of pyplot's global state; it is shown only if a cell returns it.
+    """Make an empty figure outside of pyplot's global state; it is shown only if a cell
+    returns it.
 
     Parameters
     ----------
@@ -132,17 +170,20 @@ def blank(width: float = 6.6, height: float = 4.0) -> Figure:
 
 
 def line_styles(count: int) -> list[dict[str, Any]]:
-    """Choose a colour and a dash for each of several curves, so that the curves differ even without colour.
+    """Choose a colour and a dash for each of several curves, so that the curves differ
+    even without colour.
 
     Parameters
     ----------
     count : int, in 0..30
-        Number of curves. Colours repeat after ten curves and dashes after six; their pairs repeat after thirty.
+        Number of curves. Colours repeat after ten curves and dashes after six; their
+        pairs repeat after thirty.
 
     Returns
     -------
     list of dict
-        Keyword arguments ``color`` and ``linestyle`` of ``Axes.plot``, one dict for each curve.
+        Keyword arguments ``color`` and ``linestyle`` of ``Axes.plot``, one dict for
+        each curve.
 
     Raises
     ------
@@ -155,13 +196,21 @@ def line_styles(count: int) -> list[dict[str, Any]]:
     ['-', '--', '-.']
     """
     if not 0 <= count <= 30:
-        raise ValueError(f"count must be in 0..30, got count={count}: more curves cannot be distinguished")
+        raise ValueError(
+            f"count must be in 0..30, got count={count}: more curves cannot be"
+            " distinguished"
+        )
     dashes = cycle(["-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (3, 1))])
-    return [{"color": color, "linestyle": dash} for color, dash in zip(_colors(count), dashes, strict=False)]
+    return [
+        {"color": color, "linestyle": dash}
+        for color, dash in zip(_colors(count), dashes, strict=False)
+    ]
 
 
 def _colors(count: int) -> list[Any]:
-    """The first colours of the palette, which repeats after ten; red is second: dark pages turn orange brown."""
+    """The first colours of the palette, which repeats after ten; red is second: dark
+    pages turn orange brown.
+    """
     import seaborn as sns
 
     palette = sns.color_palette("colorblind")
@@ -186,7 +235,8 @@ def blank_axes(width: float = 6.6, height: float = 4.0) -> tuple[Figure, Axes]:
 
 
 def tradeoff(profiles: Mapping[str, PrivacyProfile]) -> Figure:
-    """Draw trade-off curves: the smallest false-negative rate of any membership test at each false-positive rate.
+    """Draw trade-off curves: the smallest false-negative rate of any membership test at
+    each false-positive rate.
 
     Parameters
     ----------
@@ -200,11 +250,14 @@ def tradeoff(profiles: Mapping[str, PrivacyProfile]) -> Figure:
     alphas = np.linspace(0, 1, 1001)
     curves = {name: profile.tradeoff(alphas) for name, profile in profiles.items()}
     labels = {"xlabel": "false-positive rate", "ylabel": "smallest false-negative rate"}
-    return _curves(alphas, curves, nothing=1 - alphas, xlim=(0, 1), ylim=(0, 1), **labels)
+    return _curves(
+        alphas, curves, nothing=1 - alphas, xlim=(0, 1), ylim=(0, 1), **labels
+    )
 
 
 def roc(profiles: Mapping[str, PrivacyProfile], *, least: float = 1e-6) -> Figure:
-    """Draw the largest true-positive rate of any membership test; logarithmic axes show small false-positive rates.
+    """Draw the largest true-positive rate of any membership test; logarithmic axes show
+    small false-positive rates.
 
     Parameters
     ----------
@@ -219,12 +272,28 @@ def roc(profiles: Mapping[str, PrivacyProfile], *, least: float = 1e-6) -> Figur
     """
     alphas = np.geomspace(least, 1, 601)
     curves = {name: 1 - profile.tradeoff(alphas) for name, profile in profiles.items()}
-    labels = {"xlabel": "false-positive rate (log)", "ylabel": "largest true-positive rate (log)"}
+    labels = {
+        "xlabel": "false-positive rate (log)",
+        "ylabel": "largest true-positive rate (log)",
+    }
     limits = {"xlim": (least, 1), "ylim": (least, 1.3)}
-    return _curves(alphas, curves, nothing=alphas, legend="lower right", xscale="log", yscale="log", **limits, **labels)
+    return _curves(
+        alphas,
+        curves,
+        nothing=alphas,
+        legend="lower right",
+        xscale="log",
+        yscale="log",
+        **limits,
+        **labels,
+    )
 
 
-def privacy_profiles(profiles: Mapping[str, PrivacyProfile], *, epsilons: tuple[float, float] = (1e-3, 10.0)) -> Figure:
+def privacy_profiles(
+    profiles: Mapping[str, PrivacyProfile],
+    *,
+    epsilons: tuple[float, float] = (1e-3, 10.0),
+) -> Figure:
     """Draw delta against epsilon (logarithmic axis) for several guarantees.
 
     Parameters
@@ -240,18 +309,34 @@ def privacy_profiles(profiles: Mapping[str, PrivacyProfile], *, epsilons: tuple[
     """
     grid = np.geomspace(*epsilons, 400)
     curves = {name: profile.delta(grid) for name, profile in profiles.items()}
-    return _curves(grid, curves, xscale="log", xlabel="epsilon (log)", ylabel="delta", xlim=epsilons, ylim=(0, None))
+    return _curves(
+        grid,
+        curves,
+        xscale="log",
+        xlabel="epsilon (log)",
+        ylabel="delta",
+        xlim=epsilons,
+        ylim=(0, None),
+    )
 
 
-def growth(times: Sequence[int], curves: Mapping[str, Sequence[float]], *, xlabel: str, ylabel: str) -> Figure:
-    """Draw several quantities that grow with the number of releases, on two logarithmic axes.
+def growth(
+    times: Sequence[int],
+    curves: Mapping[str, Sequence[float]],
+    *,
+    xlabel: str,
+    ylabel: str,
+) -> Figure:
+    """Draw several quantities that grow with the number of releases, on two logarithmic
+    axes.
 
     Parameters
     ----------
     times : sequence of int, >= 1
         Numbers of releases.
     curves : mapping of str to sequence of float
-        For each name in the legend, one value for each entry of ``times``; values that are not positive are left out.
+        For each name in the legend, one value for each entry of ``times``; values that
+        are not positive are left out.
     xlabel, ylabel : str
         Labels of the axes.
 
@@ -259,14 +344,28 @@ def growth(times: Sequence[int], curves: Mapping[str, Sequence[float]], *, xlabe
     -------
     matplotlib.figure.Figure
     """
-    positive = {name: np.where(np.asarray(values) > 0, values, np.nan) for name, values in curves.items()}
-    return _curves(times, positive, xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel)
+    positive = {
+        name: np.where(np.asarray(values) > 0, values, np.nan)
+        for name, values in curves.items()
+    }
+    return _curves(
+        times, positive, xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel
+    )
 
 
-def _curves(x: Any, curves: Mapping[str, Any], *, nothing: Any = None, legend: Any = "best", **settings: Any) -> Figure:
+def _curves(
+    x: Any,
+    curves: Mapping[str, Any],
+    *,
+    nothing: Any = None,
+    legend: Any = "best",
+    **settings: Any,
+) -> Figure:
     """Curves of distinct styles; ``nothing``: that of a test which learns nothing."""
     figure, axes = blank_axes(height=3.6)
-    for (name, values), style in zip(curves.items(), line_styles(len(curves)), strict=True):
+    for (name, values), style in zip(
+        curves.items(), line_styles(len(curves)), strict=True
+    ):
         axes.plot(x, values, label=name, **style)
     if nothing is not None:
         axes.plot(x, nothing, color="0.5", linewidth=1, label="nothing to learn")
@@ -279,9 +378,14 @@ def _curves(x: Any, curves: Mapping[str, Any], *, nothing: Any = None, legend: A
 
 
 def stacked_counts(
-    counts: pd.DataFrame, *, xlabel: str, shares: bool = False, palette: Sequence[int] | None = None
+    counts: pd.DataFrame,
+    *,
+    xlabel: str,
+    shares: bool = False,
+    palette: Sequence[int] | None = None,
 ) -> Figure:
-    """Draw one stacked bar for each group; each piece of a bar shows the number of one kind.
+    """Draw one stacked bar for each group; each piece of a bar shows the number of one
+    kind.
 
     Parameters
     ----------
@@ -290,7 +394,8 @@ def stacked_counts(
     xlabel : str
         Label of the horizontal axis.
     shares : bool
-        Whether to draw bars of equal length, in per cent; pieces below 4 % then show no number.
+        Whether to draw bars of equal length, in per cent; pieces below 4 % then show no
+        number.
     palette : sequence of int, in 0..9, optional
         Index of each kind's colour in the palette. Default: in order.
 
@@ -299,17 +404,33 @@ def stacked_counts(
     matplotlib.figure.Figure
     """
     figure, axes = blank_axes(height=0.5 * len(counts) + 1.6)
-    left, places, all_colors = np.zeros(len(counts)), np.arange(len(counts)), _colors(10)
+    left, places, all_colors = (
+        np.zeros(len(counts)),
+        np.arange(len(counts)),
+        _colors(10),
+    )
     each = counts.sum(axis=1).to_numpy() / 100 if shares else np.ones(len(counts))
     for kind, color in zip(counts, palette or range(counts.shape[1]), strict=True):
         widths = counts[kind].to_numpy() / each
-        bars = axes.barh(places, widths, left=left, color=all_colors[color], alpha=0.6, edgecolor="white", label=kind)
+        bars = axes.barh(
+            places,
+            widths,
+            left=left,
+            color=all_colors[color],
+            alpha=0.6,
+            edgecolor="white",
+            label=kind,
+        )
         for bar, width, count in zip(bars, widths, counts[kind], strict=True):
-            if width >= 4 * shares and count:  # by hand, as what bar_label leaves in a figure cannot be copied
+            # by hand, as what bar_label leaves in a figure cannot be copied
+            if width >= 4 * shares and count:
                 middle, at = bar.get_center()
-                axes.text(middle, at, str(count), ha="center", va="center", color="black")
+                axes.text(
+                    middle, at, str(count), ha="center", va="center", color="black"
+                )
         left += widths
-    axes.set_yticks(places, counts.index.astype(str))  # an axis of names is one more thing that cannot be copied
+    # an axis of names is one more thing that cannot be copied
+    axes.set_yticks(places, counts.index.astype(str))
     axes.set(xlabel=xlabel, ylabel=counts.index.name)
     axes.invert_yaxis()
     axes.grid(visible=False)
@@ -337,23 +458,45 @@ def membership(drawn: np.ndarray[Any, np.dtype[np.bool_]], record: int) -> Figur
     row, column = np.nonzero(drawn)
     own = column == record
     axes.scatter(column[~own], row[~own], s=30, color=plain, label="drawn")
-    exposed, hidden = np.flatnonzero(drawn[:, record]), np.flatnonzero(~drawn[:, record])
-    for rows, face, outcome in ((exposed, picked, "drawn: exposed"), (hidden, "none", "not drawn: untouched")):
-        look: dict[str, Any] = {"s": 80, "marker": "D", "facecolors": face, "edgecolors": [picked]}
-        axes.scatter(np.full(len(rows), record), rows, label=f"record {record} {outcome}", **look)
-    axes.set(xlabel="record", ylabel="run", yticks=range(runs), xlim=(-1, n), ylim=(runs - 0.5, -0.5))
+    exposed, hidden = (
+        np.flatnonzero(drawn[:, record]),
+        np.flatnonzero(~drawn[:, record]),
+    )
+    for rows, face, outcome in (
+        (exposed, picked, "drawn: exposed"),
+        (hidden, "none", "not drawn: untouched"),
+    ):
+        look: dict[str, Any] = {
+            "s": 80,
+            "marker": "D",
+            "facecolors": face,
+            "edgecolors": [picked],
+        }
+        axes.scatter(
+            np.full(len(rows), record), rows, label=f"record {record} {outcome}", **look
+        )
+    axes.set(
+        xlabel="record",
+        ylabel="run",
+        yticks=range(runs),
+        xlim=(-1, n),
+        ylim=(runs - 0.5, -0.5),
+    )
     axes.grid(visible=False)
     figure.legend(loc="outside upper center", ncols=3)
     return figure
 
 
-def reproduction(table: pd.DataFrame, *, x: str, metric: str, xlabel: str, ylabel: str) -> Figure:
+def reproduction(
+    table: pd.DataFrame, *, x: str, metric: str, xlabel: str, ylabel: str
+) -> Figure:
     """Draw published values, and reproduced values with their range over seeds.
 
     Parameters
     ----------
     table : DataFrame
-        A table from :func:`dpnotes.lab.tables.compare`; rows without ``x`` are left out.
+        A table from :func:`dpnotes.lab.tables.compare`; rows without ``x`` are left
+        out.
     x : str
         Column of the horizontal axis (logarithmic).
     metric : str
@@ -369,9 +512,26 @@ def reproduction(table: pd.DataFrame, *, x: str, metric: str, xlabel: str, ylabe
     rows = table.dropna(subset=[x]).sort_values(x)
     ours = rows.dropna(subset=["reproduced"])
     [color] = _colors(1)
-    band = np.stack([ours["reproduced"] - ours["low"], ours["high"] - ours["reproduced"]]).astype(float)
-    axes.errorbar(ours[x], ours["reproduced"], yerr=band, fmt="o", color=color, capsize=4, markersize=6, zorder=2)
-    axes.plot([], [], "o", color=color, label=f"{metric}, reproduced: mean and range over seeds")
+    band = np.stack(
+        [ours["reproduced"] - ours["low"], ours["high"] - ours["reproduced"]]
+    ).astype(float)
+    axes.errorbar(
+        ours[x],
+        ours["reproduced"],
+        yerr=band,
+        fmt="o",
+        color=color,
+        capsize=4,
+        markersize=6,
+        zorder=2,
+    )
+    axes.plot(
+        [],
+        [],
+        "o",
+        color=color,
+        label=f"{metric}, reproduced: mean and range over seeds",
+    )
     paper = rows.dropna(subset=["published"])
     if len(paper):
         look: dict[str, Any] = {
@@ -381,20 +541,23 @@ def reproduction(table: pd.DataFrame, *, x: str, metric: str, xlabel: str, ylabe
             "markeredgewidth": 1.5,
             "zorder": 3,
         }
-        axes.plot(paper[x], paper["published"], "s", label=f"{metric}, published", **look)
+        axes.plot(
+            paper[x], paper["published"], "s", label=f"{metric}, published", **look
+        )
     axes.set(xscale="log", xlabel=xlabel, ylabel=ylabel)
     axes.legend(loc="lower right")
     return figure
 
 
 def margins(rows: pd.DataFrame, *, label: str, xlabel: str) -> Figure:
-    """Draw, for each claim, the ratio of the measured value to the value that the claim requires.
+    """Draw, for each claim, the ratio of the measured value to the value that the claim
+    requires.
 
     Parameters
     ----------
     rows : DataFrame
-        Rows with the column that ``label`` names, and two columns of positive numbers: ratio (the measured value) and
-        bar (the required value).
+        Rows with the column that ``label`` names, and two columns of positive numbers:
+        ratio (the measured value) and bar (the required value).
     label : str
         Column whose values name the lines of the figure, in their order.
     xlabel : str
@@ -411,8 +574,16 @@ def margins(rows: pd.DataFrame, *, label: str, xlabel: str) -> Figure:
     [color] = _colors(1)
     places = rows[label].map(lines.index)
     reached = rows["ratio"] / rows["bar"]
-    for some, face, outcome in ((reached >= 1, color, "reached"), (reached < 1, "none", "missed")):
-        look: dict[str, Any] = {"color": color, "markerfacecolor": face, "markersize": 8, "markeredgewidth": 1.5}
+    for some, face, outcome in (
+        (reached >= 1, color, "reached"),
+        (reached < 1, "none", "missed"),
+    ):
+        look: dict[str, Any] = {
+            "color": color,
+            "markerfacecolor": face,
+            "markersize": 8,
+            "markeredgewidth": 1.5,
+        }
         axes.plot(reached[some], places[some], "o", label=outcome, **look)
     axes.axvline(1, color="0.25", linewidth=1)
     axes.set(xscale="log", xlabel=xlabel, ylabel=label, ylim=(len(lines) - 0.5, -0.5))
@@ -424,14 +595,17 @@ def margins(rows: pd.DataFrame, *, label: str, xlabel: str) -> Figure:
     return figure
 
 
-def point_panels(panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, xlabel: str, ylabel: str) -> Figure:
-    """Draw clouds of points over a logarithmic axis, in adjacent panels that share their axes.
+def point_panels(
+    panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, xlabel: str, ylabel: str
+) -> Figure:
+    """Draw clouds of points over a logarithmic axis, in adjacent panels that share
+    their axes.
 
     Parameters
     ----------
     panels : mapping of str to mapping of str to pair of array_like
-        Coordinates x (> 0) and y of the points, by the title of the panel and the name of the cloud in the legend. All
-        panels have clouds of the same names.
+        Coordinates x (> 0) and y of the points, by the title of the panel and the name
+        of the cloud in the legend. All panels have clouds of the same names.
     xlabel, ylabel : str
         Labels of the axes.
 
@@ -442,8 +616,19 @@ def point_panels(panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, xlabel:
     figure = blank(height=3.6)
     both = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
     for axes, (title, clouds) in zip(both, panels.items(), strict=True):
-        for color, marker, (name, (x, y)) in zip(_colors(len(clouds)), cycle("ox"), clouds.items(), strict=False):
-            axes.plot(x, y, marker, color=color, markersize=4, alpha=0.5, label=name, rasterized=True)
+        for color, marker, (name, (x, y)) in zip(
+            _colors(len(clouds)), cycle("ox"), clouds.items(), strict=False
+        ):
+            axes.plot(
+                x,
+                y,
+                marker,
+                color=color,
+                markersize=4,
+                alpha=0.5,
+                label=name,
+                rasterized=True,
+            )
         axes.set(xscale="log", xlabel=xlabel, ylabel=ylabel, title=title)
         axes.label_outer()
     handles, names = both[0].get_legend_handles_labels()
@@ -451,14 +636,17 @@ def point_panels(panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, xlabel:
     return figure
 
 
-def line_panels(panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, ylabel: str) -> Figure:
-    """Draw fractions over several logarithmic axes, in adjacent panels that share the vertical axis, from 0 to 1.
+def line_panels(
+    panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, ylabel: str
+) -> Figure:
+    """Draw fractions over several logarithmic axes, in adjacent panels that share the
+    vertical axis, from 0 to 1.
 
     Parameters
     ----------
     panels : mapping of str to mapping of str to pair of array_like
-        Coordinates x (> 0) and y, by the horizontal label of the panel and the name of the curve in the legend. All
-        panels have curves of the same names.
+        Coordinates x (> 0) and y, by the horizontal label of the panel and the name of
+        the curve in the legend. All panels have curves of the same names.
     ylabel : str
         Label of the vertical axis.
 
@@ -469,7 +657,9 @@ def line_panels(panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, ylabel: 
     figure = blank(height=3.6)
     both = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for axes, (xlabel, curves) in zip(both, panels.items(), strict=True):
-        for (name, (x, y)), style in zip(curves.items(), line_styles(len(curves)), strict=True):
+        for (name, (x, y)), style in zip(
+            curves.items(), line_styles(len(curves)), strict=True
+        ):
             axes.plot(x, y, marker="o", markersize=3, label=name, **style)
         axes.set(xscale="log", xlabel=xlabel, ylabel=ylabel, ylim=(0, 1))
         axes.label_outer()
@@ -478,16 +668,23 @@ def line_panels(panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, ylabel: 
     return figure
 
 
-def leaders(panels: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]], names: Sequence[str], *, xlabel: str) -> Figure:
+def leaders(
+    panels: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]],
+    names: Sequence[str],
+    *,
+    xlabel: str,
+) -> Figure:
     """Draw a tile for each pair of a row and a column, with the name of the leader.
 
-    If candidates other than the leader are not ruled out, the tile is pale and also shows how many candidates remain.
+    If candidates other than the leader are not ruled out, the tile is pale and also
+    shows how many candidates remain.
 
     Parameters
     ----------
     panels : mapping of str to (DataFrame of str, DataFrame of int)
-        Two tables for each title of a panel: the leaders, and the numbers of candidates that remain, including the
-        leader. A tile without a name stays empty. The panels have the same rows.
+        Two tables for each title of a panel: the leaders, and the numbers of candidates
+        that remain, including the leader. A tile without a name stays empty. The panels
+        have the same rows.
     names : sequence of str
         All names that can lead, in the order of their colours.
     xlabel : str
@@ -501,25 +698,52 @@ def leaders(panels: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]], names: Sequ
     rows = len(next(iter(panels.values()))[0])
     figure = blank(height=0.52 * rows + 0.9)
     for axes, (title, (leader, left)) in zip(
-        figure.subplots(1, len(panels), sharey=True, squeeze=False)[0], panels.items(), strict=True
+        figure.subplots(1, len(panels), sharey=True, squeeze=False)[0],
+        panels.items(),
+        strict=True,
     ):
         for (y, x), name in np.ndenumerate(leader.to_numpy()):
             if pd.isna(name):
                 continue
             count = int(left.to_numpy()[y, x])
             pale, weight = (0.25, "normal") if count > 1 else (0.6, "bold")
-            axes.fill_between([x, x + 1], y, y + 1, color=colors[name], alpha=pale, edgecolor="white", linewidth=1.5)
-            lines = textwrap.wrap(f"{name} ({count})", 11) if count > 1 else textwrap.wrap(name, 10)
-            axes.text(x + 0.5, y + 0.5, "\n".join(lines), ha="center", va="center", fontsize=9, weight=weight)
+            axes.fill_between(
+                [x, x + 1],
+                y,
+                y + 1,
+                color=colors[name],
+                alpha=pale,
+                edgecolor="white",
+                linewidth=1.5,
+            )
+            lines = (
+                textwrap.wrap(f"{name} ({count})", 11)
+                if count > 1
+                else textwrap.wrap(name, 10)
+            )
+            axes.text(
+                x + 0.5,
+                y + 0.5,
+                "\n".join(lines),
+                ha="center",
+                va="center",
+                fontsize=9,
+                weight=weight,
+            )
         axes.set_xticks(np.arange(leader.shape[1]) + 0.5, leader.columns)
-        axes.set_yticks(np.arange(rows) + 0.5, [textwrap.fill(str(row), 18) for row in leader.index], fontsize=9)
+        axes.set_yticks(
+            np.arange(rows) + 0.5,
+            [textwrap.fill(str(row), 18) for row in leader.index],
+            fontsize=9,
+        )
         axes.set(xlabel=xlabel, title=title, xlim=(0, leader.shape[1]), ylim=(rows, 0))
         axes.grid(visible=False)
     return figure
 
 
 def matrix(values: pd.DataFrame, *, label: str) -> Figure:
-    """Draw values by row and column as coloured cells; a cell without a value stays grey.
+    """Draw values by row and column as coloured cells; a cell without a value stays
+    grey.
 
     Parameters
     ----------
@@ -534,8 +758,15 @@ def matrix(values: pd.DataFrame, *, label: str) -> Figure:
     """
     figure, axes = blank_axes(width=7.6, height=7.0)
     axes.set_facecolor("0.8")
-    cells = axes.pcolormesh(values.to_numpy(dtype=np.float64), cmap="viridis", edgecolors="white", linewidth=0.3)
-    axes.set_xticks(np.arange(values.shape[1]) + 0.5, values.columns, rotation=90, fontsize=7)
+    cells = axes.pcolormesh(
+        values.to_numpy(dtype=np.float64),
+        cmap="viridis",
+        edgecolors="white",
+        linewidth=0.3,
+    )
+    axes.set_xticks(
+        np.arange(values.shape[1]) + 0.5, values.columns, rotation=90, fontsize=7
+    )
     axes.set_yticks(np.arange(values.shape[0]) + 0.5, values.index, fontsize=7)
     axes.invert_yaxis()
     axes.set_aspect("equal")

@@ -1,6 +1,8 @@
-"""`dpnotes guarantee`: the constructors and calibrations of :mod:`dpnotes.accounting`, asked from the command line.
+"""`dpnotes guarantee`: the constructors and calibrations of :mod:`dpnotes.accounting`,
+asked from the command line.
 
-Options, their types and their help are read off each function's signature and docstring, so that nothing is said twice.
+Options, their types and their help are read off each function's signature and
+docstring, so that nothing is said twice.
 """
 
 from __future__ import annotations
@@ -17,9 +19,19 @@ import click
 from dpnotes import accounting
 
 PROFILES = (
-    "bagging", "gaussian", "gaussian_of_advantage", "laplace", "pure", "approximate", "zcdp",
-    "soft_vote", "noisy_vote", "gnmax", "confident_gnmax", "dp_sgd",
-)  # fmt: skip
+    "bagging",
+    "gaussian",
+    "gaussian_of_advantage",
+    "laplace",
+    "pure",
+    "approximate",
+    "zcdp",
+    "soft_vote",
+    "noisy_vote",
+    "gnmax",
+    "confident_gnmax",
+    "dp_sgd",
+)
 CALIBRATIONS = ("gaussian_sigma", "soft_vote_beta", "dp_sgd_noise_multiplier")
 PAIR = "({:.6g}, {:.6g})-DP"
 TYPES = {"int": int, "float": float, "str": str, "bool": bool}
@@ -29,12 +41,16 @@ _PARAMETER = re.compile(r"^(\w+(?:, \w+)*) : (.+)\n((?:    .*\n|\n)*)", re.MULTI
 
 def commands() -> list[click.Command]:
     """One command for each function: first the mechanisms, then the calibrations."""
-    return [_command(name, getattr(accounting, name)) for name in (*PROFILES, *CALIBRATIONS)]
+    return [
+        _command(name, getattr(accounting, name)) for name in (*PROFILES, *CALIBRATIONS)
+    ]
 
 
 def _command(name: str, function: Callable[..., Any]) -> click.Command:
     document = inspect.getdoc(function) or ""
-    described = {n: m for m in _PARAMETER.finditer(document + "\n") for n in m[1].split(", ")}
+    described = {
+        n: m for m in _PARAMETER.finditer(document + "\n") for n in m[1].split(", ")
+    }
     options: list[click.Parameter] = [
         _option(parameter, described.get(parameter.name))
         for parameter in inspect.signature(function).parameters.values()
@@ -43,31 +59,57 @@ def _command(name: str, function: Callable[..., Any]) -> click.Command:
     profile = name in PROFILES
     for given, shown in (("delta", "epsilon"), ("epsilon", "delta")) if profile else ():
         words = f"Show {shown} at this {given} too."
-        options.append(click.Option([f"--at-{given}"], type=float, multiple=True, help=words))
+        options.append(
+            click.Option([f"--at-{given}"], type=float, multiple=True, help=words)
+        )
     if profile:
-        words = "Write what a release of this guarantee promises, one page, as .json, .html or .pdf."
-        options.append(click.Option(["--statement"], type=click.Path(dir_okay=False), help=words))
-    options.append(click.Option(["--json", "as_json"], is_flag=True, help="For machines."))
+        words = (
+            "Write what a release of this guarantee promises, one page, as .json, .html"
+            " or .pdf."
+        )
+        options.append(
+            click.Option(["--statement"], type=click.Path(dir_okay=False), help=words)
+        )
+    options.append(
+        click.Option(["--json", "as_json"], is_flag=True, help="For machines.")
+    )
     run = _show_profile if profile else _show_number
 
     def callback(**given: Any) -> None:
         run(name, function, given)
 
     summary = _plain(" ".join(document.split("\n\n")[0].split()))
-    return click.Command(name.replace("_", "-"), callback=callback, params=options, help=summary, short_help=summary)
+    return click.Command(
+        name.replace("_", "-"),
+        callback=callback,
+        params=options,
+        help=summary,
+        short_help=summary,
+    )
 
 
-def _option(parameter: inspect.Parameter, described: re.Match[str] | None) -> click.Option:
+def _option(
+    parameter: inspect.Parameter, described: re.Match[str] | None
+) -> click.Option:
     flag = parameter.name.replace("_", "-")
-    kind = TYPES.get(str(parameter.annotation).partition(" ")[0], float)  # ArrayLike: one number
+    # ArrayLike: one number
+    kind = TYPES.get(str(parameter.annotation).partition(" ")[0], float)
     settings: dict[str, Any] = {"help": _words(described), "required": True}
     if parameter.default is not inspect.Parameter.empty:
         shown = parameter.default is not None
-        settings |= {"required": False, "default": parameter.default, "show_default": shown}
+        settings |= {
+            "required": False,
+            "default": parameter.default,
+            "show_default": shown,
+        }
     if kind is bool:
         return click.Option([f"--{flag}/--no-{flag}"], **settings)
-    choices = re.findall(r'"([^"]+)"', described[2]) if described and kind is str else []
-    return click.Option([f"--{flag}"], type=click.Choice(choices) if choices else kind, **settings)
+    choices = (
+        re.findall(r'"([^"]+)"', described[2]) if described and kind is str else []
+    )
+    return click.Option(
+        [f"--{flag}"], type=click.Choice(choices) if choices else kind, **settings
+    )
 
 
 def _words(described: re.Match[str] | None) -> str:
@@ -79,28 +121,54 @@ def _words(described: re.Match[str] | None) -> str:
 
 def _plain(text: str) -> str:
     """Text without the marks of reStructuredText."""
-    return re.sub(r":\w+:`~?([^`]*)`|``([^`]*)``", lambda found: found[1] or found[2], text)
+    return re.sub(
+        r":\w+:`~?([^`]*)`|``([^`]*)``", lambda found: found[1] or found[2], text
+    )
 
 
-def _show_profile(name: str, function: Callable[..., Any], given: dict[str, Any]) -> None:
-    as_json, deltas, epsilons = given.pop("as_json"), given.pop("at_delta"), given.pop("at_epsilon")
+def _show_profile(
+    name: str, function: Callable[..., Any], given: dict[str, Any]
+) -> None:
+    as_json, deltas, epsilons = (
+        given.pop("as_json"),
+        given.pop("at_delta"),
+        given.pop("at_epsilon"),
+    )
     file = given.pop("statement")
     profile = function(**given)
     if file is not None:  # what is typed is public, a number of records too
-        accounting.statement(profile, delta=deltas, epsilon=epsilons, n_public=True).save(file)
+        accounting.statement(
+            profile, delta=deltas, epsilon=epsilons, n_public=True
+        ).save(file)
     pairs = [(float(profile.epsilon(delta)), delta) for delta in deltas]
     pairs += [(epsilon, float(profile.delta(epsilon))) for epsilon in epsilons]
     if as_json:
-        found = [{"epsilon": "infinity" if epsilon == inf else epsilon, "delta": delta} for epsilon, delta in pairs]
+        found = [
+            {"epsilon": "infinity" if epsilon == inf else epsilon, "delta": delta}
+            for epsilon, delta in pairs
+        ]
         click.echo(json.dumps({**profile.to_dict(), "pairs": found}, allow_nan=False))
         return
     click.echo(str(profile))
-    stated = f"({{:.6g}}, {{:.6g}}) is claimed; status: {profile.status}" if profile.exactness == "claimed" else PAIR
+    stated = (
+        f"({{:.6g}}, {{:.6g}}) is claimed; status: {profile.status}"
+        if profile.exactness == "claimed"
+        else PAIR
+    )
     for epsilon, delta in pairs:
-        click.echo("  " + (stated.format(epsilon, delta) if epsilon < inf else f"no epsilon at {delta=:g}"))
+        click.echo(
+            "  "
+            + (
+                stated.format(epsilon, delta)
+                if epsilon < inf
+                else f"no epsilon at {delta=:g}"
+            )
+        )
 
 
-def _show_number(name: str, function: Callable[..., Any], given: dict[str, Any]) -> None:
+def _show_number(
+    name: str, function: Callable[..., Any], given: dict[str, Any]
+) -> None:
     as_json = given.pop("as_json")
     value = float(function(**given))
     if as_json:

@@ -1,4 +1,6 @@
-"""``dpnotes compare``: recommend a private learner for a reader's table, and write a one-page report."""
+"""``dpnotes compare``: recommend a private learner for a reader's table, and write a
+one-page report.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,10 @@ from dpnotes.lab import own_data
 from dpnotes.lab.own_training import Kept
 
 STYLE = (
-    "body{font:16px/1.5 sans-serif;max-width:70em;margin:2em auto;padding:0 1em}table{border-collapse:collapse}"
-    "td,th{padding:.2em .6em;text-align:left;border-bottom:1px solid #ccc}.wide{overflow-x:auto}svg{max-width:100%}"
+    "body{font:16px/1.5 sans-serif;max-width:70em;margin:2em auto;padding:0"
+    " 1em}table{border-collapse:collapse}td,th{padding:.2em"
+    " .6em;text-align:left;border-bottom:1px solid"
+    " #ccc}.wide{overflow-x:auto}svg{max-width:100%}"
 )
 
 
@@ -31,7 +35,8 @@ def compare_table(
     seed: int,
     **settings: Any,
 ) -> Comparison:
-    """Compare methods on all records of a table, encoded by public bounds and categories.
+    """Compare methods on all records of a table, encoded by public bounds and
+    categories.
 
     Parameters
     ----------
@@ -53,13 +58,22 @@ def compare_table(
     Raises
     ------
     ValueError
-        If a required public fact is not declared, the table cannot be used, or the report has no folder.
+        If a required public fact is not declared, the table cannot be used, or the
+        report has no folder.
     """
     if report is not None and not report.parent.is_dir():
         raise ValueError(f"report must be a file in an existing folder, got {report}")
     own = load_file(table, target=target, private=data != "public")
-    public = [own.n_train + own.n_test, own.class_names, [(column.name, column.known) for column in own.columns]]
-    about = {"table": public if data == "shape" else own.digest, "data": data, "seed": seed} | settings
+    public = [
+        own.n_train + own.n_test,
+        own.class_names,
+        [(column.name, column.known) for column in own.columns],
+    ]
+    about = {
+        "table": public if data == "shape" else own.digest,
+        "data": data,
+        "seed": seed,
+    } | settings
     result = compare(
         *own.records(),
         bounds=(-1.0, 1.0),
@@ -79,10 +93,17 @@ def compare_table(
 
 
 def _to_fit(result: Comparison, table: Path, target: str) -> str:
-    """Code that fits what was chosen to the encoded rows and the labels of the table."""
+    """Code that fits what was chosen to the encoded rows and the labels of the
+    table.
+    """
     private = "" if result.data == "public" else ", private=True"
     kinds = [type(step) for step in (result.best, *result.best)]
-    doors = sorted({f"from {'.'.join(kind.__module__.split('.')[:2])} import {kind.__name__}" for kind in kinds})
+    doors = sorted(
+        {
+            f"from {'.'.join(kind.__module__.split('.')[:2])} import {kind.__name__}"
+            for kind in kinds
+        }
+    )
     lines = [
         "from dpnotes.data import load_file",
         *doors,
@@ -93,14 +114,22 @@ def _to_fit(result: Comparison, table: Path, target: str) -> str:
     ]
     if (choice := result.profile) is not None:
         paid, epsilon = choice.epsilon(0.0), result.task.epsilon
-        both = f"The choice cost epsilon {paid:g}; the choice and this fit together have epsilon {paid + epsilon:g}."
-        lines += ["# The statement of the fit alone does not count the choice, but says what both cost:"]
+        both = (
+            f"The choice cost epsilon {paid:g}; the choice and this fit together have"
+            f" epsilon {paid + epsilon:g}."
+        )
+        lines += [
+            "# The statement of the fit alone does not count the choice, but says what"
+            " both cost:"
+        ]
         lines += [f"model[-1].tuning_ = {both!r}"]
     return "\n".join(lines)
 
 
 def page(result: Comparison, own: OwnDataset, table: Path, target: str) -> str:
-    """The report, as one HTML page without scripts; all that comes from the table's file is escaped."""
+    """The report, as one HTML page without scripts; all that comes from the table's
+    file is escaped.
+    """
     from matplotlib import pyplot
 
     drawing = io.StringIO()
@@ -111,10 +140,14 @@ def page(result: Comparison, own: OwnDataset, table: Path, target: str) -> str:
     columns = own_data.public_columns(own).to_html(index=False, border=0)
     title = html.escape(f"{own.name}: which private learner?")
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head><body>'
-        f'<h1>{title}</h1><div class="wide">{result._repr_html_()}</div>'
-        f'<h2>Accuracy against epsilon</h2><div class="wide">{svg[svg.index("<svg") :]}</div>'
-        f"<h2>The estimator to fit</h2><pre>{html.escape(_to_fit(result, table, target))}</pre>"
-        f'<h2>Public facts about the columns</h2><div class="wide">{columns}</div></body></html>\n'
+        '<!doctype html><html lang="en"><head><meta'
+        f' charset="utf-8"><title>{title}</title><meta name="viewport"'
+        ' content="width=device-width,'
+        f' initial-scale=1"><style>{STYLE}</style></head><body><h1>{title}</h1><div'
+        f' class="wide">{result._repr_html_()}</div><h2>Accuracy against'
+        f' epsilon</h2><div class="wide">{svg[svg.index("<svg") :]}</div><h2>The'
+        " estimator to"
+        f" fit</h2><pre>{html.escape(_to_fit(result, table, target))}</pre><h2>Public"
+        " facts about the columns</h2><div"
+        f' class="wide">{columns}</div></body></html>\n'
     )

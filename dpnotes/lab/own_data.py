@@ -1,4 +1,6 @@
-"""The reader's records in a chapter: their name in stored rows, and the statement on the page about them."""
+"""The reader's records in a chapter: their name in stored rows, and the statement on
+the page about them.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ def reference(dataset: str, target: str = "") -> str:
     Parameters
     ----------
     dataset : str
-        See :func:`dpnotes.data.load_file`. A relative path may start where the command was given.
+        See :func:`dpnotes.data.load_file`. A relative path may start where the command
+        was given.
     target : str
         Column of the classes. If empty, the last column, or ``y``.
 
@@ -34,11 +37,15 @@ def reference(dataset: str, target: str = "") -> str:
         If the file cannot be used; the message lists all of its faults.
     """
     path = Path(dataset).expanduser()
-    starts = [Path.cwd(), Path(os.environ.get("PWD", "."))]  # chapters run in the folder of the book
+    # chapters run in the folder of the book
+    starts = [Path.cwd(), Path(os.environ.get("PWD", "."))]
     found = next((start / path for start in starts if (start / path).is_file()), None)
     if found is None:
         places = " or ".join(dict.fromkeys(map(str, starts)))
-        raise FileNotFoundError(f"dataset must be a .csv or .npz file, got {dataset!r}: no such file is in {places}")
+        raise FileNotFoundError(
+            f"dataset must be a .csv or .npz file, got {dataset!r}: no such file is in"
+            f" {places}"
+        )
     return f"{found.absolute()}{_TARGET}{target}{_DIGEST}{_read(found, target).digest}"
 
 
@@ -69,46 +76,76 @@ def label(dataset: str) -> str:
 
 
 SCALINGS = {
-    "columns": "; then each record is divided by the root of the number of columns, {bound:.3g}, to norm at most 1",
+    "columns": (
+        "; then each record is divided by the root of the number of columns,"
+        " {bound:.3g}, to norm at most 1"
+    ),
     "record": "; then each record is divided by its norm",
     "none": "",
 }
 
 
 def statement(reference: str, *, scaling: str = "columns") -> str:
-    """State in Markdown the private and the public facts and the preparation of each record; scaling: see SCALINGS."""
+    """State in Markdown the private and the public facts and the preparation of each
+    record; scaling: see SCALINGS.
+    """
     own = load(reference)
     taken = [] if own.classes_given else ["the classes"]
     taken += [f"`{column.name}`" for column in own.columns if not column.given]
     source = "All of this was declared beforehand, in the file next to the table."
     if taken:
         source = (
-            f"**Inferred from the records as if public, which no guarantee covers:** {', '.join(taken)}. Unless these "
-            f"facts are public knowledge, declare them beforehand, in a file `{own.name}.toml` next to the table."
+            "**Inferred from the records as if public, which no guarantee covers:**"
+            f" {', '.join(taken)}. Unless these facts are public knowledge, declare"
+            f" them beforehand, in a file `{own.name}.toml` next to the table."
         )
     return "\n".join(
         [
-            f"* **Private**: the content of each record of `{label(reference)}`, its features and its class.",
-            f"* **Public**: the number of records, {own.n_train + own.n_test:,}; the columns, their bounds and "
-            f"categories; and the {own.n_classes} classes: {', '.join(own.class_names)}. {source}",
-            f"* **Preparation**, separately for each record: numbers are mapped from their bounds to [-1, 1], and "
-            f"numbers outside are clipped; categories become indicators{SCALINGS[scaling].format(bound=own.bound)}.",
-            "* **Not private**: the accuracies below. They are computed directly from the test records.",
+            (
+                f"* **Private**: the content of each record of `{label(reference)}`,"
+                " its features and its class."
+            ),
+            (
+                f"* **Public**: the number of records, {own.n_train + own.n_test:,};"
+                f" the columns, their bounds and categories; and the {own.n_classes}"
+                f" classes: {', '.join(own.class_names)}. {source}"
+            ),
+            (
+                "* **Preparation**, separately for each record: numbers are mapped"
+                " from their bounds to [-1, 1], and numbers outside are clipped;"
+                " categories become"
+                f" indicators{SCALINGS[scaling].format(bound=own.bound)}."
+            ),
+            (
+                "* **Not private**: the accuracies below. They are computed directly"
+                " from the test records."
+            ),
             *(f"* **Also not private**: {told}." for told in own.unread()),
         ]
     )
 
 
 def public_columns(own: OwnDataset) -> pd.DataFrame:
-    """Table of the public facts about each column: column, kind, public (bounds or categories, in words), given."""
+    """Table of the public facts about each column: column, kind, public (bounds or
+    categories, in words), given.
+    """
     rows = [
-        (column.name, "numbers", "{:g} to {:g}".format(*column.known), column.given)
-        if column.is_number
-        else (column.name, "categories", ", ".join(map(str, column.known)), column.given)
+        (
+            (column.name, "numbers", "{:g} to {:g}".format(*column.known), column.given)
+            if column.is_number
+            else (
+                column.name,
+                "categories",
+                ", ".join(map(str, column.known)),
+                column.given,
+            )
+        )
         for column in own.columns
     ]
     table = pd.DataFrame(rows, columns=["column", "kind", "public", "given"])
-    return table.assign(given=np.where(table["given"], "beforehand", "inferred from the records"))
+    return table.assign(
+        given=np.where(table["given"], "beforehand", "inferred from the records")
+    )
 
 
 def show(reference: str, *, scaling: str = "columns") -> None:
@@ -118,7 +155,11 @@ def show(reference: str, *, scaling: str = "columns") -> None:
     from dpnotes.lab import tables
 
     display(Markdown(statement(reference, scaling=scaling)))  # type: ignore[no-untyped-call]
-    display(tables.show(public_columns(load(reference)), caption="Public facts about the features."))  # type: ignore[no-untyped-call]
+    display(
+        tables.show(
+            public_columns(load(reference)), caption="Public facts about the features."
+        )
+    )  # type: ignore[no-untyped-call]
 
 
 @lru_cache(maxsize=2)

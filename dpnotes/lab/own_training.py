@@ -1,4 +1,6 @@
-"""An audit of a reader's training procedure: from a file, on a table, with scores that are saved as they come."""
+"""An audit of a reader's training procedure: from a file, on a table, with scores
+that are saved as they come.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +36,17 @@ def named(reference: str) -> Any:
     file, _, name = reference.rpartition(":")
     path = Path(file).expanduser().absolute()
     if not name.isidentifier() or path.suffix != ".py":
-        raise ValueError(f"the training procedure must be named as FILE.py:NAME, got {reference!r}")
+        raise ValueError(
+            f"the training procedure must be named as FILE.py:NAME, got {reference!r}"
+        )
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {file}")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.parent))  # for imports from its folder, and for workers, which import it again
+    # for imports from its folder, and for workers, which import it again
+    sys.path.insert(0, str(path.parent))
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
     if not hasattr(module, name):
@@ -62,7 +67,8 @@ def audit_table(
     keep: Path | None,
     **settings: Any,
 ) -> AuditReport:
-    """Audit a training procedure on all records of a table, encoded by public bounds, with the labels of its classes.
+    """Audit a training procedure on all records of a table, encoded by public bounds,
+    with the labels of its classes.
 
     Parameters
     ----------
@@ -73,7 +79,8 @@ def audit_table(
     target : str
         See :func:`dpnotes.data.load_file`.
     epsilon, delta, adjacency
-        The claim. Without an epsilon, the claim of an estimator, if ``training`` names one.
+        The claim. Without an epsilon, the claim of an estimator, if ``training`` names
+        one.
     jobs, seed : int
         Number of training runs at a time, and seed of the audit.
     keep : Path, optional
@@ -83,9 +90,18 @@ def audit_table(
     """
     own = load_file(table, target=target)
     train = named(training)
-    script = hashlib.sha256(Path(training.rpartition(":")[0]).expanduser().read_bytes()).hexdigest()
-    about = {"training": training, "code of the file": script, "table": own.digest, "epsilon": epsilon, "delta": delta,
-             "adjacency": adjacency, "seed": seed} | settings  # fmt: skip
+    script = hashlib.sha256(
+        Path(training.rpartition(":")[0]).expanduser().read_bytes()
+    ).hexdigest()
+    about = {
+        "training": training,
+        "code of the file": script,
+        "table": own.digest,
+        "epsilon": epsilon,
+        "delta": delta,
+        "adjacency": adjacency,
+        "seed": seed,
+    } | settings
     about.pop("seconds", None)  # an audit may go on for longer
     if sys.stderr.isatty():
         _tell_on_one_line()
@@ -93,9 +109,16 @@ def audit_table(
         report = audit(
             train,
             *own.records(),
-            claim=None if epsilon is None else approximate(epsilon, delta, adjacency=adjacency),
-            # indicators of categories fill no box: canaries then keep to the ranges and norms of the records
-            domain=(-1.0, 1.0) if all(column.is_number for column in own.columns) else None,
+            claim=(
+                None
+                if epsilon is None
+                else approximate(epsilon, delta, adjacency=adjacency)
+            ),
+            # indicators of categories fill no box: canaries then keep to the ranges and
+            # norms of the records
+            domain=(
+                (-1.0, 1.0) if all(column.is_number for column in own.columns) else None
+            ),
             random_state=seed,
             memory=None if keep is None else Kept(keep, about),
             **settings,
@@ -113,24 +136,29 @@ def _tell_on_one_line() -> None:
 
 
 class Kept(UserDict[str, Any]):
-    """File that saves the findings of one audit or comparison, a line each, so that an interrupted one can continue.
+    """File that saves the findings of one audit or comparison, a line each, so that an
+    interrupted one can continue.
 
     Parameters
     ----------
     path : Path
         The file.
     about : mapping
-        Settings of the audit or comparison by name, as plain values; a file with other settings raises an error.
+        Settings of the audit or comparison by name, as plain values; a file with other
+        settings raises an error.
     kind : {"audit", "comparison"}
         What the findings belong to.
 
     Raises
     ------
     ValueError
-        If the file belongs to another audit or comparison (the message names the differences), or is not such a file.
+        If the file belongs to another audit or comparison (the message names the
+        differences), or is not such a file.
     """
 
-    def __init__(self, path: Path, about: Mapping[str, Any], *, kind: str = "audit") -> None:
+    def __init__(
+        self, path: Path, about: Mapping[str, Any], *, kind: str = "audit"
+    ) -> None:
         super().__init__()
         self._path = path
         ours = json.loads(json.dumps(about))
@@ -141,7 +169,9 @@ class Kept(UserDict[str, Any]):
         try:
             self.data = dict(json.loads(line) for line in whole.splitlines())
         except ValueError:
-            raise ValueError(f"{path} is not a file of an audit or a comparison") from None
+            raise ValueError(
+                f"{path} is not a file of an audit or a comparison"
+            ) from None
         if not self.data:
             self[kind] = ours
         theirs = self.data.get(kind)
@@ -149,8 +179,14 @@ class Kept(UserDict[str, Any]):
             raise ValueError(f"{path} does not belong to this kind of run: {kind}")
         changed = [name for name in ours | theirs if ours.get(name) != theirs.get(name)]
         if changed:
-            told = "; ".join(f"{name} was {theirs.get(name)!s:.60}, now {ours.get(name)!s:.60}" for name in changed)
-            raise ValueError(f"{path} belongs to another {kind}: {told}. Use another file, or its settings")
+            told = "; ".join(
+                f"{name} was {theirs.get(name)!s:.60}, now {ours.get(name)!s:.60}"
+                for name in changed
+            )
+            raise ValueError(
+                f"{path} belongs to another {kind}: {told}. Use another file, or its"
+                " settings"
+            )
 
     def __setitem__(self, name: str, value: Any) -> None:
         super().__setitem__(name, value)

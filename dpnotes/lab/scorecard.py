@@ -1,9 +1,11 @@
-"""The outcome of every printed number and figure of the four papers, judged from rows by the rule of verdicts.
+"""The outcome of every printed number and figure of the four papers, judged from rows
+by the rule of verdicts.
 
-A *cell* is one printed number, or one sentence about a figure without printed numbers. The cells of a paper are the
-lines of ``cells_<chapter>.csv`` in ``book/results/published``. Possible causes of differences are the lines of
-``causes_<chapter>.csv`` (:func:`cells` describes the columns of both files). Every comparison is made by
-:mod:`dpnotes.lab.verdicts`.
+A *cell* is one printed number, or one sentence about a figure without printed numbers.
+The cells of a paper are the lines of ``cells_<chapter>.csv`` in
+``book/results/published``. Possible causes of differences are the lines of
+``causes_<chapter>.csv`` (:func:`cells` describes the columns of both files). Every
+comparison is made by :mod:`dpnotes.lab.verdicts`.
 """
 
 from __future__ import annotations
@@ -19,7 +21,16 @@ import pandas as pd
 from dpnotes.lab._places import paper_file
 from dpnotes.lab.store import published_store, read_store
 from dpnotes.lab.tables import Column, Table
-from dpnotes.lab.verdicts import HOLDS, NOBODY, REVERSED, UNTESTED, Borrowed, Mean, Verdict, agrees
+from dpnotes.lab.verdicts import (
+    HOLDS,
+    NOBODY,
+    REVERSED,
+    UNTESTED,
+    Borrowed,
+    Mean,
+    Verdict,
+    agrees,
+)
 
 Outcome: TypeAlias = Literal["agrees", "explained", "unexplained", "undecided", "gap"]
 AGREES: Final = "agrees"
@@ -28,8 +39,23 @@ UNEXPLAINED: Final = "unexplained"
 OPEN: Final = "undecided"
 GAP: Final = "gap"
 ALL: tuple[Outcome, ...] = (AGREES, EXPLAINED, UNEXPLAINED, OPEN, GAP)
-COLUMNS = ("printed", "unit", "store", "where", "at", "metric", "runs", "lender", "key", "tried")
-OF_SENTENCES: dict[Verdict, Outcome] = {"holds": AGREES, "reversed": UNEXPLAINED, "not testable here": GAP}
+COLUMNS = (
+    "printed",
+    "unit",
+    "store",
+    "where",
+    "at",
+    "metric",
+    "runs",
+    "lender",
+    "key",
+    "tried",
+)
+OF_SENTENCES: dict[Verdict, Outcome] = {
+    "holds": AGREES,
+    "reversed": UNEXPLAINED,
+    "not testable here": GAP,
+}
 
 
 @dataclass(frozen=True)
@@ -58,9 +84,11 @@ class Ours:
     Parameters
     ----------
     answer : Mean, str or None
-        Our value for a printed number, or the verdict on a sentence; None if the cell was not run.
+        Our value for a printed number, or the verdict on a sentence; None if the cell
+        was not run.
     error : Mean
-        Uncertainty of the printed number: a mean with value 0, whose standard error is that of the printed number.
+        Uncertainty of the printed number: a mean with value 0, whose standard error is
+        that of the printed number.
     causes : iterable of Cause
         Possible causes of a difference.
     tried : str
@@ -86,8 +114,8 @@ class Cell:
     outcome : Outcome
         The outcome of the comparison.
     why : str
-        For an explained difference, the cause and the store of the runs with this cause; for an unexplained difference,
-        the attempts to explain it.
+        For an explained difference, the cause and the store of the runs with this
+        cause; for an unexplained difference, the attempts to explain it.
     printed, ours : float
         The two values; NaN for a sentence, or for a cell that was not run.
     """
@@ -120,13 +148,13 @@ def number(
     ours : Mean or None
         Our mean; None if the cell was not run.
     printed : Mean
-        The printed mean, with the standard deviation of single runs that the paper prints or, if it prints none, with
-        the standard deviation of our runs.
+        The printed mean, with the standard deviation of single runs that the paper
+        prints or, if it prints none, with the standard deviation of our runs.
     unit : float
         Unit of the last printed digit.
     causes : iterable of Cause
-        Possible causes. The first cause whose runs agree with the printed number explains a difference; without such
-        runs the difference is unexplained.
+        Possible causes. The first cause whose runs agree with the printed number
+        explains a difference; without such runs the difference is unexplained.
     all_causes : bool
         Whether to name all causes that explain a difference, instead of only the first.
     tried : str
@@ -134,26 +162,50 @@ def number(
 
     Examples
     --------
-    >>> number("Table 2a", "k = 300", Mean.of(0.9, 0.002, 10), Mean.of(0.92, 0.002, 1, freedom=9), unit=1e-4).outcome
+    >>> number(
+    ...     "Table 2a",
+    ...     "k = 300",
+    ...     Mean.of(0.9, 0.002, 10),
+    ...     Mean.of(0.92, 0.002, 1, freedom=9),
+    ...     unit=1e-4,
+    ... ).outcome
     'unexplained'
     """
     if ours is None:
         return Cell(table, cell, GAP, printed=printed.value)
     found = agrees(ours, printed, unit=unit)
-    outcome: Outcome = AGREES if found == HOLDS else OPEN if found != REVERSED else UNEXPLAINED
+    outcome: Outcome = (
+        AGREES if found == HOLDS else OPEN if found != REVERSED else UNEXPLAINED
+    )
     if outcome != UNEXPLAINED:
         return Cell(table, cell, outcome, "", printed.value, ours.value)
     tries = list(causes)
-    if fitting := [cause for cause in tries if agrees(cause.mean, printed, unit=unit) == HOLDS]:
+    if fitting := [
+        cause for cause in tries if agrees(cause.mean, printed, unit=unit) == HOLDS
+    ]:
         named = fitting if all_causes else fitting[:1]
-        names, stores = (dict.fromkeys(getattr(cause, field) for cause in named) for field in ("name", "rows"))
-        return Cell(table, cell, EXPLAINED, f"{' or '.join(names)} ({', '.join(stores)})", printed.value, ours.value)
-    why = [f"{cause.name}: {cause.mean.value:.4g} ({cause.rows})" for cause in tries] + [tried] * bool(tried)
+        names, stores = (
+            dict.fromkeys(getattr(cause, field) for cause in named)
+            for field in ("name", "rows")
+        )
+        return Cell(
+            table,
+            cell,
+            EXPLAINED,
+            f"{' or '.join(names)} ({', '.join(stores)})",
+            printed.value,
+            ours.value,
+        )
+    why = [
+        f"{cause.name}: {cause.mean.value:.4g} ({cause.rows})" for cause in tries
+    ] + [tried] * bool(tried)
     return Cell(table, cell, UNEXPLAINED, "; ".join(why), printed.value, ours.value)
 
 
 def sentence(table: str, cell: str, verdict: Verdict, *, tried: str = "") -> Cell:
-    """Judge one sentence about a figure. A reversed sentence is an unexplained difference, and a tie is undecided."""
+    """Judge one sentence about a figure. A reversed sentence is an unexplained
+    difference, and a tie is undecided.
+    """
     outcome = OF_SENTENCES.get(verdict, OPEN)
     return Cell(table, cell, outcome, tried if outcome == UNEXPLAINED else "")
 
@@ -167,30 +219,34 @@ def cells(
 ) -> list[Cell]:
     """Judge all cells of a paper by our published rows.
 
-    ``cells_<chapter>.csv`` has a line for each cell, in the order of the paper. It has the following columns; a chapter
-    may omit columns that it does not need:
+    ``cells_<chapter>.csv`` has a line for each cell, in the order of the paper. It has
+    the following columns; a chapter may omit columns that it does not need:
 
     ``table``, ``cell``
         See :class:`Cell`.
     ``printed``, ``unit``
         The printed number, and the unit of its last digit; empty for a sentence.
     ``store``, ``where``, ``at``, ``metric``
-        Our value is the mean of ``metric`` over the published rows of ``store`` that two queries select. The query
-        ``where`` selects the setting of the cell, and is also applied to the runs of possible causes. The query ``at``
-        is applied only to our own rows. A cell without a store counts as not run.
+        Our value is the mean of ``metric`` over the published rows of ``store`` that
+        two queries select. The query ``where`` selects the setting of the cell, and is
+        also applied to the runs of possible causes. The query ``at`` is applied only to
+        our own rows. A cell without a store counts as not run.
     ``runs``
-        Number of runs behind the printed number. The printed number counts as the mean of these runs, with the standard
-        deviation of our runs. If ``runs`` is empty, the printed number and our number count as exact.
+        Number of runs behind the printed number. The printed number counts as the mean
+        of these runs, with the standard deviation of our runs. If ``runs`` is empty,
+        the printed number and our number count as exact.
     ``lender``
-        Name of the entry of ``lenders`` that gives the standard deviation for a cell of which we have only one run.
+        Name of the entry of ``lenders`` that gives the standard deviation for a cell of
+        which we have only one run.
     ``key``
-        For a result that is not in a store, its key in the mapping ``computed``. If the mapping lacks the key, the cell
-        counts as not run.
+        For a result that is not in a store, its key in the mapping ``computed``. If the
+        mapping lacks the key, the cell counts as not run.
     ``tried``
         See :func:`number`.
 
-    ``causes_<chapter>.csv`` has the columns ``cells`` (a query for the lines that the cause might explain), ``name``,
-    ``store`` and ``where`` (a query that is applied together with the query ``where`` of the cell).
+    ``causes_<chapter>.csv`` has the columns ``cells`` (a query for the lines that the
+    cause might explain), ``name``, ``store`` and ``where`` (a query that is applied
+    together with the query ``where`` of the cell).
 
     Parameters
     ----------
@@ -209,8 +265,15 @@ def cells(
         The cells in the order of the file.
     """
     lines = _table(f"cells_{chapter}")
-    causes = _table(f"causes_{chapter}") if paper_file(f"causes_{chapter}.csv").exists() else lines.head(0)
-    explain: Any = [(cause, set(lines.query(str(cause.cells)).index)) for cause in causes.itertuples()]
+    causes = (
+        _table(f"causes_{chapter}")
+        if paper_file(f"causes_{chapter}.csv").exists()
+        else lines.head(0)
+    )
+    explain: Any = [
+        (cause, set(lines.query(str(cause.cells)).index))
+        for cause in causes.itertuples()
+    ]
 
     @functools.cache
     def rows(store: str) -> pd.DataFrame:
@@ -218,33 +281,64 @@ def cells(
         return read_store(path) if path.exists() else pd.DataFrame()
 
     def measured(line: Any, store: str, query: str) -> Ours:
-        """Mean of the rows that the line's own query and another pick, and the error of the printed number."""
+        """Mean of the rows that the line's own query and another pick, and the error
+        of the printed number.
+        """
         queries = [f"({part})" for part in (line.where, query) if part]
         picked = (
-            rows(store).query(" and ".join(queries), engine="python") if line.metric in rows(store) else pd.DataFrame()
+            rows(store).query(" and ".join(queries), engine="python")
+            if line.metric in rows(store)
+            else pd.DataFrame()
         )
         runs = picked.get(line.metric, pd.Series()).dropna().astype(float)
         if runs.empty:
             return Ours(None)
         if not line.runs:
             return Ours(Mean(float(runs.iloc[0])))
-        own = Borrowed(float(runs.std()), len(runs) - 1) if len(runs) > 1 else (lenders or {}).get(line.lender, NOBODY)
+        own = (
+            Borrowed(float(runs.std()), len(runs) - 1)
+            if len(runs) > 1
+            else (lenders or {}).get(line.lender, NOBODY)
+        )
         error = Mean.of(0.0, own.std, float(line.runs), freedom=own.freedom)
-        return Ours(Mean.of(float(runs.mean()), own.std, len(runs), freedom=own.freedom), error)
+        return Ours(
+            Mean.of(float(runs.mean()), own.std, len(runs), freedom=own.freedom), error
+        )
 
     def found(line: Any) -> Ours:
         if line.key or not line.store:
             return (computed or {}).get(line.key, Ours(None))
-        tries = [(each, measured(line, each.store, each.where)) for each, own in explain if line.Index in own]
-        causes = [Cause(each.name, each.store, ours.answer) for each, ours in tries if isinstance(ours.answer, Mean)]
+        tries = [
+            (each, measured(line, each.store, each.where))
+            for each, own in explain
+            if line.Index in own
+        ]
+        causes = [
+            Cause(each.name, each.store, ours.answer)
+            for each, ours in tries
+            if isinstance(ours.answer, Mean)
+        ]
         return replace(measured(line, line.store, line.at), causes=causes)
 
     def judged(line: Any, ours: Ours) -> Cell:
         tried = ours.tried or line.tried
         if not line.printed:
-            return sentence(line.table, line.cell, cast(Verdict, ours.answer or UNTESTED), tried=tried)
-        answer, printed = cast("Mean | None", ours.answer), ours.error + float(line.printed)
-        how: Any = {"unit": float(line.unit), "causes": ours.causes, "all_causes": all_causes, "tried": tried}
+            return sentence(
+                line.table,
+                line.cell,
+                cast(Verdict, ours.answer or UNTESTED),
+                tried=tried,
+            )
+        answer, printed = (
+            cast("Mean | None", ours.answer),
+            ours.error + float(line.printed),
+        )
+        how: Any = {
+            "unit": float(line.unit),
+            "causes": ours.causes,
+            "all_causes": all_causes,
+            "tried": tried,
+        }
         return number(line.table, line.cell, answer, printed, **how)
 
     return [judged(line, found(line)) for line in lines.itertuples()]
@@ -262,21 +356,31 @@ def scorecard(papers: Mapping[str, Iterable[Cell]]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One line for each table or figure, and a last line for all cells. The columns are paper, table, and the numbers
-        of cells: cells (all), run, agrees, explained, unexplained, undecided and gap.
+        One line for each table or figure, and a last line for all cells. The columns
+        are paper, table, and the numbers of cells: cells (all), run, agrees, explained,
+        unexplained, undecided and gap.
     """
     frame = listed(papers)
     flags = pd.DataFrame(
-        {"cells": 1, "run": frame["outcome"] != GAP} | {name: frame["outcome"] == name for name in ALL}
+        {"cells": 1, "run": frame["outcome"] != GAP}
+        | {name: frame["outcome"] == name for name in ALL}
     )
-    counts = flags.groupby([frame["paper"], frame["table"]], sort=False).sum().reset_index()
+    counts = (
+        flags.groupby([frame["paper"], frame["table"]], sort=False).sum().reset_index()
+    )
     counts.loc[len(counts)] = ["all", "", *flags.sum()]
     return counts
 
 
 def listed(papers: Mapping[str, Iterable[Cell]]) -> pd.DataFrame:
-    """List all cells in a table, whose columns are the paper and the fields of :class:`Cell`."""
-    lines = [{"paper": paper, **vars(cell)} for paper, cells in papers.items() for cell in cells]
+    """List all cells in a table, whose columns are the paper and the fields of
+    :class:`Cell`.
+    """
+    lines = [
+        {"paper": paper, **vars(cell)}
+        for paper, cells in papers.items()
+        for cell in cells
+    ]
     return pd.DataFrame(lines, columns=["paper", *Cell.__dataclass_fields__])
 
 
@@ -290,8 +394,9 @@ OUTCOMES = (
     Column(GAP, "gaps"),
 )
 COUNTS = Table(
-    "Every table and figure of the four papers: the number of its cells (printed numbers, or sentences about a figure "
-    "without printed numbers), and how many of them agree, differ, are undecided, were run, or were not run (gaps).",
+    "Every table and figure of the four papers: the number of its cells (printed"
+    " numbers, or sentences about a figure without printed numbers), and how many of"
+    " them agree, differ, are undecided, were run, or were not run (gaps).",
     Column("table", text=lambda row: f"{row.paper}, {row.table}"),
     *OUTCOMES,
 )

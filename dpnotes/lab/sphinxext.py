@@ -1,6 +1,8 @@
-"""Sphinx extension of the book: shows the executed chapters, and repairs what its theme and docutils get wrong.
+"""Sphinx extension of the book: shows the executed chapters, and repairs what its theme
+and docutils get wrong.
 
-``_config.yml`` names it under ``local_extensions``, so that the plain ``jupyter-book build .`` works as well.
+``_config.yml`` names it under ``local_extensions``, so that the plain ``jupyter-book
+build .`` works as well.
 """
 
 from __future__ import annotations
@@ -28,68 +30,103 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# docutils marks up the references as a list of entries, but the elements between are none: readers of the page aloud
-# then announce a list that is empty.
-_ROLES = ('<div role="list" class="citation-list">', '<div class="citation-list">'), (' role="doc-biblioentry"', "")
+# docutils marks up the references as a list of entries, but the elements between are
+# none: readers of the page aloud then announce a list that is empty.
+_ROLES = (
+    ('<div role="list" class="citation-list">', '<div class="citation-list">'),
+    (' role="doc-biblioentry"', ""),
+)
 
 
 _WORDS = 130  # that a reader of formulas takes in a minute
-_HOW_TO_RUN = re.compile(r"```\{admonition\} To run this notebook\n:class: .*\n(.*\n)```\n*")
-_VERIFIED = re.compile(r"^Published rows of this chapter .*\n?", re.MULTILINE)  # what lab.experiments prints once
+_HOW_TO_RUN = re.compile(
+    r"```\{admonition\} To run this notebook\n:class: .*\n(.*\n)```\n*"
+)
+# what lab.experiments prints once
+_VERIFIED = re.compile(r"^Published rows of this chapter .*\n?", re.MULTILINE)
 _IN_A_CLONE = re.compile(r'pip install (?:\\?"\.(\[[\w,]+\])\\?"|\.(?=[\s`]))')
 _BINDER = {"binderhub_url": "https://mybinder.org", "notebook_interface": "jupyterlab"}
 
 
 def link_repository(app: Sphinx, config: Config) -> None:
-    """Link the repository and its issues, and launch chapters on Binder, where ``DPNOTES_REPOSITORY`` has its address.
+    """Link the repository and its issues, and launch chapters on Binder, where
+    ``DPNOTES_REPOSITORY`` has its address.
 
-    That is ``https://HOST/OWNER/NAME``, with ``@BRANCH`` behind it unless the branch is ``main``. Without it no page
-    has such a link.
+    That is ``https://HOST/OWNER/NAME``, with ``@BRANCH`` behind it unless the branch is
+    ``main``. Without it no page has such a link.
     """
     if not (address := os.environ.get("DPNOTES_REPOSITORY", "")):
         return
     if (found := REPOSITORY.fullmatch(address)) is None:
-        raise ConfigError(f"DPNOTES_REPOSITORY must be https://HOST/OWNER/NAME or that and @BRANCH, got {address!r}")
+        raise ConfigError(
+            "DPNOTES_REPOSITORY must be https://HOST/OWNER/NAME or that and @BRANCH,"
+            f" got {address!r}"
+        )
     known = (name for name in ("github", "bitbucket") if name in found["host"])
     config.html_theme_options |= {
         "repository_url": found["url"],
         "repository_branch": found["branch"] or "main",
-        "repository_provider": next(known, "gitlab"),  # addresses of files on other hosts look like GitLab's
-        **dict.fromkeys(("use_repository_button", "use_issues_button", "use_source_button"), True),
+        # addresses of files on other hosts look like GitLab's
+        "repository_provider": next(known, "gitlab"),
+        **dict.fromkeys(
+            ("use_repository_button", "use_issues_button", "use_source_button"), True
+        ),
         "launch_buttons": _BINDER,
     }
 
 
 def tell_minutes(app: Sphinx, config: Config) -> None:
-    """Let pages say ``{{ minutes_NAME }}``: how long the text of a chapter takes to read, rounded up to five."""
+    """Let pages say ``{{ minutes_NAME }}``: how long the text of a chapter takes to
+    read, rounded up to five.
+    """
     for chapter in all_chapters(Path(app.srcdir)):
         cells = json.loads(chapter.source.read_text(encoding="utf-8"))["cells"]
-        words = sum(len("".join(cell["source"]).split()) for cell in cells if cell["cell_type"] == "markdown")
-        config.myst_substitutions[f"minutes_{chapter.name}"] = 5 * -(-words // (5 * _WORDS))
+        words = sum(
+            len("".join(cell["source"]).split())
+            for cell in cells
+            if cell["cell_type"] == "markdown"
+        )
+        config.myst_substitutions[f"minutes_{chapter.name}"] = 5 * -(
+            -words // (5 * _WORDS)
+        )
 
 
 def use_executed(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Put the executed copy of a chapter in the place of its source; warn if there is none, or it is not fresh."""
+    """Put the executed copy of a chapter in the place of its source; warn if there
+    is none, or it is not fresh.
+    """
     if (chapter := _chapter(app, docname)) is None:
         return
     app.env.note_dependency(str(chapter.executed))
     if chapter.executed.is_file():
         notebook = json.loads(chapter.executed.read_text(encoding="utf-8"))
-        notebook["cells"] = [cell for cell in notebook["cells"] if not _is_injected(cell)]
+        notebook["cells"] = [
+            cell for cell in notebook["cells"] if not _is_injected(cell)
+        ]
         for cell in notebook["cells"]:
             for output in cell.get("outputs", ()):
                 output.get("data", {}).pop(NARROW, None)  # offer_narrow sees to it
         _fold_bookkeeping(notebook["cells"])
         source[0] = json.dumps(notebook)
-        message, kind = "the chapter, the package or its results changed since: run `dpnotes build`", "stale"
+        message, kind = (
+            (
+                "the chapter, the package or its results changed since: run `dpnotes"
+                " build`"
+            ),
+            "stale",
+        )
     else:
-        message, kind = "the chapter has not been executed: run `dpnotes build`", "absent"
+        message, kind = (
+            "the chapter has not been executed: run `dpnotes build`",
+            "absent",
+        )
     if not chapter.is_fresh():
         logger.warning(message, location=docname, type="dpnotes", subtype=kind)
 
 
 def _fold_bookkeeping(cells: list[dict[str, Any]]) -> None:
-    """Fold the parameters, and move how to run a chapter and which rows were verified into a folded note at its end.
+    """Fold the parameters, and move how to run a chapter and which rows were verified
+    into a folded note at its end.
 
     The notebook that a reader downloads stays as it is.
     """
@@ -101,24 +138,39 @@ def _fold_bookkeeping(cells: list[dict[str, Any]]) -> None:
 
     for cell in cells:
         if "parameters" in (tags := cell["metadata"].get("tags", [])):
-            cell["metadata"] |= {"tags": [*tags, "hide-input"], "mystnb": {"code_prompt_show": "Show the parameters"}}
+            cell["metadata"] |= {
+                "tags": [*tags, "hide-input"],
+                "mystnb": {"code_prompt_show": "Show the parameters"},
+            }
         if cell["cell_type"] == "markdown":
             cell["source"] = _HOW_TO_RUN.sub(moved, "".join(cell["source"]))
         for output in cell.get("outputs", ()):
             if output["output_type"] == "stream":
                 output["text"] = _VERIFIED.sub(moved, "".join(output["text"]))
-        cell["outputs"] = [output for output in cell.get("outputs", ()) if output.get("text", True)]
+        cell["outputs"] = [
+            output for output in cell.get("outputs", ()) if output.get("text", True)
+        ]
     if notes:
-        text = "```{{admonition}} About this page\n:class: note dropdown\n{}\n```".format("\n\n".join(reversed(notes)))
+        text = (
+            "```{{admonition}} About this page\n:class: note dropdown\n{}\n```".format(
+                "\n\n".join(reversed(notes))
+            )
+        )
         cells.append({"cell_type": "markdown", "metadata": {}, "source": text})
 
 
 def name_source(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Say how the package is installed from ``DPNOTES_REPOSITORY`` where a page says how it is in a clone."""
+    """Say how the package is installed from ``DPNOTES_REPOSITORY`` where a page says
+    how it is in a clone.
+    """
     if address := repository_source():
-        quote = '\\"' if re.match(r'{\s*"', source[0]) else '"'  # in a notebook's JSON it is escaped
+        # in a notebook's JSON it is escaped
+        quote = '\\"' if re.match(r'{\s*"', source[0]) else '"'
         source[0] = _IN_A_CLONE.sub(
-            lambda found: f"pip install {quote}dpnotes{found[1] or ''} @ {address}{quote}", source[0]
+            lambda found: (
+                f"pip install {quote}dpnotes{found[1] or ''} @ {address}{quote}"
+            ),
+            source[0],
         )
 
 
@@ -127,10 +179,18 @@ def _chapter(app: Sphinx, docname: str) -> Chapter | None:
     page = Path(app.env.doc2path(docname))
     if page.suffix != ".ipynb":
         return None
-    return Chapter(page.stem, Path(app.srcdir), page.parent.relative_to(app.srcdir).as_posix())
+    return Chapter(
+        page.stem, Path(app.srcdir), page.parent.relative_to(app.srcdir).as_posix()
+    )
 
 
-def offer_narrow(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
+def offer_narrow(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: object,
+) -> None:
     """Let phones take the pictures that a chapter's figures have for them."""
     chapter = _chapter(app, pagename) if doctree is not None else None
     if chapter is None or not chapter.executed.is_file():
@@ -139,20 +199,38 @@ def offer_narrow(app: Sphinx, pagename: str, templatename: str, context: dict[st
         for shown in (output.get("data", {}) for output in cell.get("outputs", ())):
             if NARROW not in shown:
                 continue
-            name = hashlib.sha256(base64.b64decode(shown["image/png"])).hexdigest()  # as myst-nb calls the file
+            # as myst-nb calls the file
+            name = hashlib.sha256(base64.b64decode(shown["image/png"])).hexdigest()
             (Path(app.outdir) / "_images").mkdir(exist_ok=True)
-            (Path(app.outdir) / "_images" / f"{name}.narrow.png").write_bytes(base64.b64decode(shown[NARROW]))
-            picture = r'<picture><source media="(max-width: 576px)" srcset="\1.narrow.png" />\g<0></picture>'
-            context["body"] = re.sub(rf'<img [^>]*src="([^"]*{name})\.png"[^>]*>', picture, context["body"])
+            (Path(app.outdir) / "_images" / f"{name}.narrow.png").write_bytes(
+                base64.b64decode(shown[NARROW])
+            )
+            picture = (
+                r'<picture><source media="(max-width: 576px)" srcset="\1.narrow.png"'
+                r" />\g<0></picture>"
+            )
+            context["body"] = re.sub(
+                rf'<img [^>]*src="([^"]*{name})\.png"[^>]*>', picture, context["body"]
+            )
 
 
 def _is_injected(cell: dict[str, Any]) -> bool:
-    """Whether papermill has put a cell there: the parameters of the book, which tell a reader nothing."""
+    """Whether papermill has put a cell there: the parameters of the book, which tell
+    a reader nothing.
+    """
     return "injected-parameters" in cell["metadata"].get("tags", ())
 
 
-def tidy(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
-    """Drop the scripts of thebe (live code), which clash with each other on every page, and mend roles."""
+def tidy(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: object,
+) -> None:
+    """Drop the scripts of thebe (live code), which clash with each other on every
+    page, and mend roles.
+    """
     for files in ("script_files", "css_files"):
         context[files] = [file for file in context[files] if not _of_thebe(file)]
     if context.get("body"):
@@ -160,8 +238,12 @@ def tidy(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any],
             context["body"] = context["body"].replace(wrong, right)
 
 
-def say_types(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
-    """Say the types of a class's attributes in words, as its docstring does, where napoleon makes links of them."""
+def say_types(
+    app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]
+) -> None:
+    """Say the types of a class's attributes in words, as its docstring does, where
+    napoleon makes links of them.
+    """
     if what not in ("class", "exception"):
         return
     for index, line in reversed(list(enumerate(lines))):
@@ -170,30 +252,55 @@ def say_types(app: Sphinx, what: str, name: str, thing: object, options: object,
             lines[index : index + 1] = ["", f"{indent}*{text.removeprefix(':type: ')}*"]
 
 
-def keep_bars(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
-    """Show the bars of a norm, which docutils takes for a substitution, outside of literals."""
+def keep_bars(
+    app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]
+) -> None:
+    """Show the bars of a norm, which docutils takes for a substitution, outside of
+    literals.
+    """
     for index, line in enumerate(lines):
         parts = line.split("``")
-        lines[index] = "``".join(part if place % 2 else part.replace("|", "\\|") for place, part in enumerate(parts))
+        lines[index] = "``".join(
+            part if place % 2 else part.replace("|", "\\|")
+            for place, part in enumerate(parts)
+        )
 
 
-def skip_fields(app: Sphinx, what: str, name: str, thing: object, skip: bool, options: object) -> bool | None:
-    """Leave out the fields of a named tuple, whose docstrings count them; the class's own says what they are."""
-    return True if str(getattr(thing, "__doc__", "")).startswith("Alias for field number") else None
+def skip_fields(
+    app: Sphinx, what: str, name: str, thing: object, skip: bool, options: object
+) -> bool | None:
+    """Leave out the fields of a named tuple, whose docstrings count them; the
+    class's own says what they are.
+    """
+    return (
+        True
+        if str(getattr(thing, "__doc__", "")).startswith("Alias for field number")
+        else None
+    )
 
 
-def leave_constants(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
-    """Say nothing of a constant in the words of its type, such as how a ``str`` is made from bytes."""
-    if what == "data" and "\n".join(lines).strip() == (inspect.getdoc(type(thing)) or "").strip():
+def leave_constants(
+    app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]
+) -> None:
+    """Say nothing of a constant in the words of its type, such as how a ``str`` is
+    made from bytes.
+    """
+    if (
+        what == "data"
+        and "\n".join(lines).strip() == (inspect.getdoc(type(thing)) or "").strip()
+    ):
         lines.clear()
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
     app.connect("config-inited", link_repository)
-    app.connect("config-inited", tell_minutes, priority=100)  # before MyST takes its settings
-    app.add_config_value("dpnotes_repository", repository_source(), "env")  # with another, all pages are read again
-    app.connect("env-get-outdated", lambda *_: ["book/glossary"])  # the index of search loses terms of pages not read
+    # before MyST takes its settings
+    app.connect("config-inited", tell_minutes, priority=100)
+    # with another, all pages are read again
+    app.add_config_value("dpnotes_repository", repository_source(), "env")
+    # the index of search loses terms of pages not read
+    app.connect("env-get-outdated", lambda *_: ["book/glossary"])
     app.connect("source-read", use_executed)
     app.connect("source-read", name_source, priority=900)  # of the executed copy
     app.connect("autodoc-process-docstring", say_types, priority=900)  # after napoleon
@@ -201,11 +308,19 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", leave_constants)
     app.connect("autodoc-skip-member", skip_fields)
     app.connect("html-page-context", offer_narrow)
-    app.connect("html-page-context", tidy, priority=900)  # after the extensions that add what is dropped
-    return {"version": __version__, "parallel_read_safe": True, "parallel_write_safe": True}
+    # after the extensions that add what is dropped
+    app.connect("html-page-context", tidy, priority=900)
+    return {
+        "version": __version__,
+        "parallel_read_safe": True,
+        "parallel_write_safe": True,
+    }
 
 
 def _of_thebe(file: object) -> bool:
     """Tell whether a script or style sheet, linked or inline, is thebe's."""
     inline = getattr(file, "attributes", {}).get("body") or ""
-    return "thebe" in str(getattr(file, "filename", "")).lower() or "THEBE_JS_URL" in inline
+    return (
+        "thebe" in str(getattr(file, "filename", "")).lower()
+        or "THEBE_JS_URL" in inline
+    )

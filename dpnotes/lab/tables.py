@@ -1,9 +1,10 @@
 """Tables of a page, made from tidy rows.
 
-Rows hold plain columns. Only this module turns rows into text, and no code reads this text.
+Rows hold plain columns. Only this module turns rows into text, and no code reads this
+text.
 
-A chapter declares a table as a :class:`Table`: the columns, their order, headings and formats. :func:`show` is for a
-table that a page shows once.
+A chapter declares a table as a :class:`Table`: the columns, their order, headings and
+formats. :func:`show` is for a table that a page shows once.
 """
 
 from __future__ import annotations
@@ -37,14 +38,16 @@ class Column:
     heading : str, optional
         Heading of the column. Default: the name.
     format : str, optional
-        Format string, such as ``"{:.2%}"``. Default: four significant digits for float, no change otherwise.
+        Format string, such as ``"{:.2%}"``. Default: four significant digits for float,
+        no change otherwise.
     labels : mapping of value to text, optional
         Text for each value; a value without a label is shown unchanged.
     text : callable, optional
-        Function ``text(row) -> str`` that makes the text from the whole row; give it instead of ``format`` if the text
-        needs several columns.
+        Function ``text(row) -> str`` that makes the text from the whole row; give it
+        instead of ``format`` if the text needs several columns.
     scale : float
-        Factor by which a value is multiplied before it is shown (100 for percentage points).
+        Factor by which a value is multiplied before it is shown (100 for percentage
+        points).
     gap : str
         Text of an empty cell.
     """
@@ -58,16 +61,24 @@ class Column:
     gap: str = ""
 
     def values(self, rows: pd.DataFrame) -> Any:
-        """Give the cells of the column: text, or the values that ``format`` will show."""
+        """Give the cells of the column: text, or the values that ``format`` will
+        show.
+        """
         if self.text is not None:
             return [self.text(row) for row in rows.itertuples()]
-        found = rows[self.name] if self.name in rows else pd.Series(np.nan, index=rows.index)
+        found = (
+            rows[self.name]
+            if self.name in rows
+            else pd.Series(np.nan, index=rows.index)
+        )
         if self.labels is not None:
             return [self.labels.get(value, value) for value in found]
         return found if self.scale == 1 else self.scale * found
 
 
-def columns(format: str | None, *names: str, gap: str = "", **headings: str) -> tuple[Column, ...]:
+def columns(
+    format: str | None, *names: str, gap: str = "", **headings: str
+) -> tuple[Column, ...]:
     """Declare several columns of one format.
 
     Parameters
@@ -85,31 +96,50 @@ def columns(format: str | None, *names: str, gap: str = "", **headings: str) -> 
     ['', 'exact']
     """
     both = {**dict.fromkeys(names, ""), **headings}
-    return tuple(Column(name, heading, format, gap=gap) for name, heading in both.items())
+    return tuple(
+        Column(name, heading, format, gap=gap) for name, heading in both.items()
+    )
 
 
 FORMULA = re.compile(r"\$([^$]+)\$")
 PERCENT = ("{:.2%}", "{:.2%}")  # of a mean and of its standard deviation
 
 
-def mean_text(mean: float, std: float, *, formats: tuple[str, str] = PERCENT, gap: str = GAP) -> str:
-    r"""Format a mean and its standard deviation, which has no per cent sign and is omitted if missing.
+def mean_text(
+    mean: float, std: float, *, formats: tuple[str, str] = PERCENT, gap: str = GAP
+) -> str:
+    r"""Format a mean and its standard deviation, which has no per cent sign and is
+    omitted if missing.
 
     Examples
     --------
-    >>> mean_text(0.5, 0.0125), mean_text(85, np.nan, formats=("{:.0f}", "{:.1f}")), mean_text(np.nan, np.nan)
+    >>> (
+    ...     mean_text(0.5, 0.0125),
+    ...     mean_text(85, np.nan, formats=("{:.0f}", "{:.1f}")),
+    ...     mean_text(np.nan, np.nan),
+    ... )
     ('50.00%\xa0±\xa01.25', '85', 'not run yet')
     """
     if pd.isna(mean):
         return gap
     shown = formats[0].format(mean)
-    return shown if pd.isna(std) else f"{shown}{PLUS_MINUS}{formats[1].format(std).removesuffix('%')}"
+    return (
+        shown
+        if pd.isna(std)
+        else f"{shown}{PLUS_MINUS}{formats[1].format(std).removesuffix('%')}"
+    )
 
 
 def mean_and_std(
-    name: str, heading: str = "", *, std: str = "std", formats: tuple[str, str] = PERCENT, gap: str | None = GAP
+    name: str,
+    heading: str = "",
+    *,
+    std: str = "std",
+    formats: tuple[str, str] = PERCENT,
+    gap: str | None = GAP,
 ) -> Column:
-    """Declare a column of means with their standard deviations, in per cent unless other formats are given.
+    """Declare a column of means with their standard deviations, in per cent unless
+    other formats are given.
 
     Parameters
     ----------
@@ -120,11 +150,17 @@ def mean_and_std(
     formats : pair of str
         Formats of the mean and of its standard deviation.
     gap : str or None
-        Text of a cell without a mean. If None, the column ``gap`` of the row gives the text.
+        Text of a cell without a mean. If None, the column ``gap`` of the row gives the
+        text.
     """
 
     def text(row: Any) -> str:
-        return mean_text(getattr(row, name), getattr(row, std), formats=formats, gap=row.gap if gap is None else gap)
+        return mean_text(
+            getattr(row, name),
+            getattr(row, std),
+            formats=formats,
+            gap=row.gap if gap is None else gap,
+        )
 
     return Column(name, heading, text=text)
 
@@ -135,39 +171,59 @@ class Table:
     Parameters
     ----------
     caption : str
-        A caption that is clear without the page; it may have fields that a call fills in (``"{data}"``).
+        A caption that is clear without the page; it may have fields that a call fills
+        in (``"{data}"``).
     columns : Column, str, or tuple of these
         The columns in order; a str is a column without settings.
     """
 
-    def __init__(self, caption: str, *columns: Column | str | tuple[Column | str, ...]) -> None:
-        flat = itertools.chain.from_iterable(given if isinstance(given, tuple) else (given,) for given in columns)
+    def __init__(
+        self, caption: str, *columns: Column | str | tuple[Column | str, ...]
+    ) -> None:
+        flat = itertools.chain.from_iterable(
+            given if isinstance(given, tuple) else (given,) for given in columns
+        )
         self.caption = caption
-        self.columns = [Column(column) if isinstance(column, str) else column for column in flat]
+        self.columns = [
+            Column(column) if isinstance(column, str) else column for column in flat
+        ]
 
     def __call__(self, rows: pd.DataFrame, **fields: object) -> Styler:
-        """Make the table in the style of the book; ``fields`` are inserted into the caption."""
+        """Make the table in the style of the book; ``fields`` are inserted into the
+        caption.
+        """
         return show(
             pd.DataFrame({column.name: column.values(rows) for column in self.columns}),
             caption=self.caption.format(**fields) if fields else self.caption,
-            formats={column.name: column.format for column in self.columns if column.format},
-            names={column.name: column.heading for column in self.columns if column.heading},
+            formats={
+                column.name: column.format for column in self.columns if column.format
+            },
+            names={
+                column.name: column.heading for column in self.columns if column.heading
+            },
             gaps={column.name: column.gap for column in self.columns if column.gap},
         )
 
 
 def compare(
-    published: pd.DataFrame, reproduced: pd.DataFrame, *, on: Sequence[str], metric: str = "accuracy"
+    published: pd.DataFrame,
+    reproduced: pd.DataFrame,
+    *,
+    on: Sequence[str],
+    metric: str = "accuracy",
 ) -> pd.DataFrame:
-    """Put published and reproduced values side by side: one row for each setting in either table.
+    """Put published and reproduced values side by side: one row for each setting in
+    either table.
 
     Parameters
     ----------
     published : DataFrame
-        Published values: one row for each setting, with the columns that ``on`` and ``metric`` name.
+        Published values: one row for each setting, with the columns that ``on`` and
+        ``metric`` name.
     reproduced : DataFrame
-        Reproduced values: one row for each run, with the column ``seed`` and the columns that ``on`` and ``metric``
-        name. A run whose metric is empty does not count.
+        Reproduced values: one row for each run, with the column ``seed`` and the
+        columns that ``on`` and ``metric`` name. A run whose metric is empty does not
+        count.
     on : sequence of str
         Columns that name a setting.
     metric : str
@@ -176,15 +232,20 @@ def compare(
     Returns
     -------
     DataFrame
-        The columns that ``on`` names, then published, reproduced (mean over seeds), std (standard deviation over
-        seeds), low, high, seeds (their number), difference (reproduced minus published). The values of a side that
-        lacks the setting are empty.
+        The columns that ``on`` names, then published, reproduced (mean over seeds), std
+        (standard deviation over seeds), low, high, seeds (their number), difference
+        (reproduced minus published). The values of a side that lacks the setting are
+        empty.
     """
     if metric not in reproduced:  # nothing has been run
         reproduced = reproduced.assign(**{metric: np.nan})
     runs = reproduced.dropna(subset=[metric]).groupby(list(on), dropna=False)[metric]
-    ours = runs.agg(reproduced="mean", std="std", low="min", high="max", seeds="count").reset_index()
-    merged = published.rename(columns={metric: "published"})[[*on, "published"]].merge(ours, on=list(on), how="outer")
+    ours = runs.agg(
+        reproduced="mean", std="std", low="min", high="max", seeds="count"
+    ).reset_index()
+    merged = published.rename(columns={metric: "published"})[[*on, "published"]].merge(
+        ours, on=list(on), how="outer"
+    )
     merged["seeds"] = merged["seeds"].fillna(0).astype(int)
     merged["difference"] = merged["reproduced"] - merged["published"]
     return merged
@@ -198,13 +259,14 @@ def show(
     names: Mapping[str, str] | None = None,
     gaps: Mapping[str, str] | None = None,
 ) -> Styler:
-    """Show a table in the style of the book: no index, a caption, numbers flush right, a text for empty cells.
+    """Show a table in the style of the book: no index, a caption, numbers flush right,
+    a text for empty cells.
 
     Parameters
     ----------
     frame : DataFrame
-        The table. Text between dollar signs, in cells, headings and the caption, is set as a formula; other text is
-        shown unchanged.
+        The table. Text between dollar signs, in cells, headings and the caption, is set
+        as a formula; other text is shown unchanged.
     caption : str
         A caption that is clear without the page.
     formats : mapping of column to format string, e.g. ``{"delta": "{:.4f}"}``
@@ -212,16 +274,22 @@ def show(
     names : mapping of column to heading
         Headings of columns.
     gaps : mapping of column to the text of an empty cell
-        Texts of the empty cells of these columns; empty cells of other columns stay empty.
+        Texts of the empty cells of these columns; empty cells of other columns stay
+        empty.
 
     Returns
     -------
     pandas Styler
         The styled table.
     """
-    names = {column: _with_formulas((names or {}).get(column, column)) for column in frame.columns}
+    names = {
+        column: _with_formulas((names or {}).get(column, column))
+        for column in frame.columns
+    }
     gaps, shown = dict(gaps or {}), frame.copy()
-    for column in shown.columns[[not pd.api.types.is_numeric_dtype(frame[c].dtype) for c in frame.columns]]:
+    for column in shown.columns[
+        [not pd.api.types.is_numeric_dtype(frame[c].dtype) for c in frame.columns]
+    ]:
         shown[column] = frame[column].map(_with_formulas)
     shown = shown.rename(columns=names)
     style = shown.style.hide(axis="index").set_caption(_with_formulas(caption))
@@ -230,15 +298,27 @@ def show(
         pattern = (formats or {}).get(column)
         if pattern is None and pd.api.types.is_float_dtype(frame[column].dtype):
             pattern = "{:.4g}"
-        style = style.format(pattern, subset=[names[column]], na_rep=gaps.get(column, ""))
-    for column in shown.columns[[pd.api.types.is_numeric_dtype(frame[c].dtype) for c in frame.columns]]:
-        right: Any = {column: [{"selector": "th, td", "props": [("text-align", "right")]}]}
+        style = style.format(
+            pattern, subset=[names[column]], na_rep=gaps.get(column, "")
+        )
+    for column in shown.columns[
+        [pd.api.types.is_numeric_dtype(frame[c].dtype) for c in frame.columns]
+    ]:
+        right: Any = {
+            column: [{"selector": "th, td", "props": [("text-align", "right")]}]
+        }
         right[column].append({"selector": "td", "props": [("white-space", "nowrap")]})
         style = style.set_table_styles(right, overwrite=False)
     return style
 
 
 def _with_formulas(text: Any) -> Any:
-    """Text as HTML, its formulas marked for MathJax, which does not look for dollar signs in a cell's output."""
+    """Text as HTML, its formulas marked for MathJax, which does not look for dollar
+    signs in a cell's output.
+    """
     marked = r'<span class="math notranslate nohighlight">\\(\1\\)</span>'
-    return FORMULA.sub(marked, escape(text, quote=False)) if isinstance(text, str) else text
+    return (
+        FORMULA.sub(marked, escape(text, quote=False))
+        if isinstance(text, str)
+        else text
+    )

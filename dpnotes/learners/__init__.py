@@ -1,21 +1,28 @@
 """Training of many models on subsets of one data set.
 
-Only :func:`fit_dp_sgd_linear` and :func:`fit_dp_sgd_network` clip gradients and add noise. Their weights are private
-only if the seed and the source of the noise are secret. On their own, the other learners give no privacy.
+Only :func:`fit_dp_sgd_linear` and :func:`fit_dp_sgd_network` clip gradients and add
+noise. Their weights are private only if the seed and the source of the noise are
+secret. On their own, the other learners give no privacy.
 """
 
 from dpnotes import _extras
 
 _extras.require("learn", part="dpnotes.learners")
 
-from dpnotes.learners._architectures import convolutional_network as convolutional_network
-from dpnotes.learners._architectures import multilayer_perceptron as multilayer_perceptron
+from dpnotes.learners._architectures import (
+    convolutional_network as convolutional_network,
+)
+from dpnotes.learners._architectures import (
+    multilayer_perceptron as multilayer_perceptron,
+)
 from dpnotes.learners._architectures import residual_network as residual_network
 from dpnotes.learners._architectures import vgg16 as vgg16
 from dpnotes.learners._boosted_trees import BoostedTrees as BoostedTrees
 from dpnotes.learners._boosted_trees import fit_boosted_trees as fit_boosted_trees
 from dpnotes.learners._checkpoints import Checkpoint as Checkpoint
-from dpnotes.learners._classifiers import BoostedTreesClassifier as BoostedTreesClassifier
+from dpnotes.learners._classifiers import (
+    BoostedTreesClassifier as BoostedTreesClassifier,
+)
 from dpnotes.learners._classifiers import DecisionClassifier as DecisionClassifier
 from dpnotes.learners._classifiers import LinearClassifier as LinearClassifier
 from dpnotes.learners._classifiers import LogisticClassifier as LogisticClassifier
@@ -30,8 +37,12 @@ from dpnotes.learners._dp_sgd_linear import fit_dp_sgd_linear as fit_dp_sgd_line
 from dpnotes.learners._dp_sgd_network import fit_dp_sgd_network as fit_dp_sgd_network
 from dpnotes.learners._logistic_binary import fit_binary_logistic as fit_binary_logistic
 from dpnotes.learners._logistic_models import LogisticModels as LogisticModels
-from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic as fit_multinomial_logistic
-from dpnotes.learners._logistic_perturbed import fit_perturbed_logistic as fit_perturbed_logistic
+from dpnotes.learners._logistic_multinomial import (
+    fit_multinomial_logistic as fit_multinomial_logistic,
+)
+from dpnotes.learners._logistic_perturbed import (
+    fit_perturbed_logistic as fit_perturbed_logistic,
+)
 from dpnotes.learners._network_training import choose_engine as choose_engine
 from dpnotes.learners._networks import Networks as Networks
 from dpnotes.learners._networks import fit_networks as fit_networks

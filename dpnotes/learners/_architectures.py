@@ -1,4 +1,6 @@
-"""Networks that do not mix examples, with group normalisation or none: ResNet, VGG, convolutions, perceptron."""
+"""Networks that do not mix examples, with group normalisation or none: ResNet, VGG,
+convolutions, perceptron.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from torch.nn.utils import skip_init
 
-VGG16 = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))  # configuration D, pooling between
+# configuration D, pooling between
+VGG16 = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 
 
 def residual_network(
@@ -22,13 +25,16 @@ def residual_network(
     groups: int = 8,
     generator: torch.Generator,
 ) -> nn.Module:
-    """Residual network for small images, of depth ``6 * blocks + 2``; by default ResNet-20, with 269,722 parameters.
+    """Residual network for small images, of depth ``6 * blocks + 2``; by default
+    ResNet-20, with 269,722 parameters.
 
-    The network consists of one 3x3 convolution, three stages of ``blocks`` residual blocks with ``width``, 2 ``width``
-    and 4 ``width`` channels, the mean over the positions, and one linear layer. The second and third stage halve the
-    sides. Their shortcuts have no parameters (type A): they take every second row and column, and fill the new channels
-    with zeros. Each convolution has no bias, and group normalisation follows it. Initial weights are normal with
-    variance 2 / fan_in (1 / fan_in in the last layer), biases are 0, and normalisation starts with factors 1.
+    The network consists of one 3x3 convolution, three stages of ``blocks`` residual
+    blocks with ``width``, 2 ``width`` and 4 ``width`` channels, the mean over the
+    positions, and one linear layer. The second and third stage halve the sides. Their
+    shortcuts have no parameters (type A): they take every second row and column, and
+    fill the new channels with zeros. Each convolution has no bias, and group
+    normalisation follows it. Initial weights are normal with variance 2 / fan_in (1 /
+    fan_in in the last layer), biases are 0, and normalisation starts with factors 1.
 
     Parameters
     ----------
@@ -44,7 +50,8 @@ def residual_network(
     Returns
     -------
     torch.nn.Module
-        Network that maps images [n, channels, height, width] to logits [n, n_classes]; float32, on the CPU.
+        Network that maps images [n, channels, height, width] to logits [n, n_classes];
+        float32, on the CPU.
 
     Raises
     ------
@@ -53,7 +60,8 @@ def residual_network(
 
     Source
     ------
-    He, Zhang, Ren and Sun (2016), arXiv:1512.03385, section 4.2; Wu and He (2018), arXiv:1803.08494.
+    He, Zhang, Ren and Sun (2016), arXiv:1512.03385, section 4.2; Wu and He (2018),
+    arXiv:1803.08494.
 
     Examples
     --------
@@ -63,14 +71,24 @@ def residual_network(
     """
     if blocks < 1:
         raise ValueError(f"blocks must be >= 1, got blocks={blocks}")
-    layers: list[nn.Module] = [_convolution(image_shape[0], width), nn.GroupNorm(groups, width), nn.ReLU()]
+    layers: list[nn.Module] = [
+        _convolution(image_shape[0], width),
+        nn.GroupNorm(groups, width),
+        nn.ReLU(),
+    ]
     depth = width
     for stage in range(3):
         for block in range(blocks):
             stride = 2 if stage > 0 and block == 0 else 1
-            layers.append(_ResidualBlock(depth, width * 2**stage, stride=stride, groups=groups))
+            layers.append(
+                _ResidualBlock(depth, width * 2**stage, stride=stride, groups=groups)
+            )
             depth = width * 2**stage
-    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), _layer(nn.Linear, depth, n_classes)]
+    layers += [
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        _layer(nn.Linear, depth, n_classes),
+    ]
     return _drawn(nn.Sequential(*layers), generator)
 
 
@@ -82,11 +100,13 @@ def vgg16(
     groups: int = 32,
     generator: torch.Generator,
 ) -> nn.Module:
-    """VGG16 (configuration D) with a single linear layer as classifier, as is usual for 32 x 32 images.
+    """VGG16 (configuration D) with a single linear layer as classifier, as is usual for
+    32 x 32 images.
 
-    The network has thirteen 3x3 convolutions with bias, 2x2 max-pooling after the 2nd, 4th, 7th, 10th and 13th, and
-    then one fully connected layer instead of three. Initial weights are normal with variance 2 / fan_in (1 / fan_in in
-    the last layer), and biases are 0.
+    The network has thirteen 3x3 convolutions with bias, 2x2 max-pooling after the 2nd,
+    4th, 7th, 10th and 13th, and then one fully connected layer instead of three.
+    Initial weights are normal with variance 2 / fan_in (1 / fan_in in the last layer),
+    and biases are 0.
 
     Parameters
     ----------
@@ -100,7 +120,8 @@ def vgg16(
     Returns
     -------
     torch.nn.Module
-        Network that maps images [n, channels, height, width] to logits [n, n_classes]; float32, on the CPU.
+        Network that maps images [n, channels, height, width] to logits [n, n_classes];
+        float32, on the CPU.
 
     Raises
     ------
@@ -118,11 +139,17 @@ def vgg16(
     14719818
     """
     if norm not in ("group", None):
-        raise ValueError(f"norm must be 'group' or None, got norm={norm!r}; batch normalisation would mix examples")
+        raise ValueError(
+            f"norm must be 'group' or None, got norm={norm!r}; batch normalisation"
+            " would mix examples"
+        )
     depth, *sides = image_shape
     sides = [side // 2 ** len(VGG16) for side in sides]
     if min(sides) < 1:
-        raise ValueError(f"image_shape={tuple(image_shape)} is too small for {len(VGG16)} layers of 2x2 pooling")
+        raise ValueError(
+            f"image_shape={tuple(image_shape)} is too small for {len(VGG16)} layers of"
+            " 2x2 pooling"
+        )
     layers: list[nn.Module] = []
     for stage in VGG16:
         for width in stage:
@@ -143,10 +170,11 @@ def convolutional_network(
     padding: int = 0,
     generator: torch.Generator,
 ) -> nn.Module:
-    """Network with a convolution, 2x2 max-pooling and ReLU for each entry of ``channels``, then a linear layer.
+    """Network with a convolution, 2x2 max-pooling and ReLU for each entry of
+    ``channels``, then a linear layer.
 
-    Weights and biases are uniform in [-a, a] with ``a = 1/sqrt(fan_in)`` (PyTorch's own rule), drawn only from
-    ``generator``.
+    Weights and biases are uniform in [-a, a] with ``a = 1/sqrt(fan_in)`` (PyTorch's own
+    rule), drawn only from ``generator``.
 
     Parameters
     ----------
@@ -164,7 +192,8 @@ def convolutional_network(
     Returns
     -------
     torch.nn.Module
-        Network that maps images [n, channels, height, width] to logits [n, n_classes]; float32, on the CPU.
+        Network that maps images [n, channels, height, width] to logits [n, n_classes];
+        float32, on the CPU.
 
     Raises
     ------
@@ -174,24 +203,37 @@ def convolutional_network(
     depth, *sides = image_shape
     layers: list[nn.Module] = []
     for width in channels:
-        layers += [_layer(nn.Conv2d, depth, width, kernel_size, padding=padding), nn.MaxPool2d(2), nn.ReLU()]
-        depth, sides = width, [(side + 2 * padding - kernel_size + 1) // 2 for side in sides]
+        layers += [
+            _layer(nn.Conv2d, depth, width, kernel_size, padding=padding),
+            nn.MaxPool2d(2),
+            nn.ReLU(),
+        ]
+        depth, sides = (
+            width,
+            [(side + 2 * padding - kernel_size + 1) // 2 for side in sides],
+        )
         if min(sides) < 1:
             raise ValueError(
-                f"image_shape={tuple(image_shape)} is too small for {len(channels)} convolutions with "
-                f"kernel_size={kernel_size} and padding={padding}, each followed by 2x2 pooling"
+                f"image_shape={tuple(image_shape)} is too small for {len(channels)}"
+                f" convolutions with kernel_size={kernel_size} and padding={padding},"
+                " each followed by 2x2 pooling"
             )
     linear = _layer(nn.Linear, depth * math.prod(sides), n_classes)
     return _drawn(nn.Sequential(*layers, nn.Flatten(), linear), generator, uniform=True)
 
 
 def multilayer_perceptron(
-    image_shape: Sequence[int], n_classes: int, *, hidden: Sequence[int] = (64,), generator: torch.Generator
+    image_shape: Sequence[int],
+    n_classes: int,
+    *,
+    hidden: Sequence[int] = (64,),
+    generator: torch.Generator,
 ) -> nn.Module:
-    """Network of fully connected layers with ReLU between them; an empty ``hidden`` gives a linear model.
+    """Network of fully connected layers with ReLU between them; an empty ``hidden``
+    gives a linear model.
 
-    Weights and biases are uniform in [-a, a] with ``a = 1/sqrt(fan_in)`` (PyTorch's own rule), drawn only from
-    ``generator``.
+    Weights and biases are uniform in [-a, a] with ``a = 1/sqrt(fan_in)`` (PyTorch's own
+    rule), drawn only from ``generator``.
 
     Parameters
     ----------
@@ -206,11 +248,14 @@ def multilayer_perceptron(
     Returns
     -------
     torch.nn.Module
-        Network that maps examples [n, ...] to logits [n, n_classes]; float32, on the CPU.
+        Network that maps examples [n, ...] to logits [n, n_classes]; float32, on the
+        CPU.
 
     Examples
     --------
-    >>> network = multilayer_perceptron((50,), 2, hidden=(16,), generator=torch.Generator().manual_seed(0))
+    >>> network = multilayer_perceptron(
+    ...     (50,), 2, hidden=(16,), generator=torch.Generator().manual_seed(0)
+    ... )
     >>> network(torch.ones(3, 50)).shape
     torch.Size([3, 2])
     """
@@ -218,7 +263,11 @@ def multilayer_perceptron(
     layers: list[nn.Module] = [nn.Flatten()]
     for fan_in, fan_out in zip(widths, hidden, strict=False):
         layers += [_layer(nn.Linear, fan_in, fan_out), nn.ReLU()]
-    return _drawn(nn.Sequential(*layers, _layer(nn.Linear, widths[-1], n_classes)), generator, uniform=True)
+    return _drawn(
+        nn.Sequential(*layers, _layer(nn.Linear, widths[-1], n_classes)),
+        generator,
+        uniform=True,
+    )
 
 
 class _ResidualBlock(nn.Module):
@@ -239,19 +288,30 @@ class _ResidualBlock(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         shortcut = x[:, :, :: self.stride, :: self.stride]
         if self.extra:
-            shortcut = pad(shortcut, (0, 0, 0, 0, self.extra // 2, self.extra - self.extra // 2))
+            shortcut = pad(
+                shortcut, (0, 0, 0, 0, self.extra // 2, self.extra - self.extra // 2)
+            )
         return torch.relu(self.branch(x) + shortcut)
 
 
-def _drawn(network: nn.Module, generator: torch.Generator, *, uniform: bool = False) -> nn.Module:
-    """Draw weights of variance 2 / fan_in before a ReLU, 1 / fan_in in the last layer; or uniform ones, biases too."""
+def _drawn(
+    network: nn.Module, generator: torch.Generator, *, uniform: bool = False
+) -> nn.Module:
+    """Draw weights of variance 2 / fan_in before a ReLU, 1 / fan_in in the last
+    layer; or uniform ones, biases too.
+    """
     for layer in network.modules():
         if not isinstance(layer, nn.Conv2d | nn.Linear):
             continue
         fan_in = layer.weight[0].numel()  # the inputs of one output unit
         if uniform:
             for parameter in layer.parameters():
-                nn.init.uniform_(parameter, -1 / math.sqrt(fan_in), 1 / math.sqrt(fan_in), generator=generator)
+                nn.init.uniform_(
+                    parameter,
+                    -1 / math.sqrt(fan_in),
+                    1 / math.sqrt(fan_in),
+                    generator=generator,
+                )
             continue
         gain = 2.0 if isinstance(layer, nn.Conv2d) else 1.0
         nn.init.normal_(layer.weight, std=math.sqrt(gain / fan_in), generator=generator)
@@ -260,11 +320,15 @@ def _drawn(network: nn.Module, generator: torch.Generator, *, uniform: bool = Fa
     return network
 
 
-def _convolution(depth: int, width: int, *, stride: int = 1, bias: bool = False) -> nn.Module:
+def _convolution(
+    depth: int, width: int, *, stride: int = 1, bias: bool = False
+) -> nn.Module:
     return _layer(nn.Conv2d, depth, width, 3, stride=stride, padding=1, bias=bias)
 
 
 def _layer(kind: type[nn.Module], *arguments: int, **options: int) -> nn.Module:
-    """A layer without PyTorch's own initial weights, which come from global random state."""
+    """A layer without PyTorch's own initial weights, which come from global random
+    state.
+    """
     layer: nn.Module = skip_init(kind, *arguments, **options)  # type: ignore[no-untyped-call]
     return layer

@@ -1,4 +1,6 @@
-"""Gradient-boosted trees on many small subsets at once; products with one array evaluate every possible split."""
+"""Gradient-boosted trees on many small subsets at once; products with one array
+evaluate every possible split.
+"""
 
 from __future__ import annotations
 
@@ -13,32 +15,55 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.special import expit
 from torch import Tensor
 
-from dpnotes._validation import Features, Integers, at_least, class_codes, code_dtype, features, positive
-from dpnotes.learners._chunks import Group, RowSubsets, Subsets, fit_groups, row_subsets, slices, temporary_bytes
+from dpnotes._validation import (
+    Features,
+    Integers,
+    at_least,
+    class_codes,
+    code_dtype,
+    features,
+    positive,
+)
+from dpnotes.learners._chunks import (
+    Group,
+    RowSubsets,
+    Subsets,
+    fit_groups,
+    row_subsets,
+    slices,
+    temporary_bytes,
+)
 from dpnotes.learners._devices import choose_device
 
 QUERY_ROWS = 1024  # queries at once
-CPU_BUDGET = 8 * 2**20  # bytes of the answers of all nodes of one block of models to one block of queries
-LARGEST_DEPTH = 8  # 256 leaves: deeper trees have more nodes than the rows that this learner is made for
+# bytes of the answers of all nodes of one block of models to one block of queries
+CPU_BUDGET = 8 * 2**20
+# 256 leaves: deeper trees have more nodes than the rows that this learner is made for
+LARGEST_DEPTH = 8
 EQUAL = 1000  # roundings by which improvements of equal splits may differ
-CERTAIN = float(np.finfo(np.float32).eps)  # smallest fraction of a class, from which the log-odds start
+# smallest fraction of a class, from which the log-odds start
+CERTAIN = float(np.finfo(np.float32).eps)
 
 
 @dataclass(frozen=True, eq=False)
 class BoostedTrees:
-    """M models of two classes on the same features, each a sum of T trees of one depth D.
+    """M models of two classes on the same features, each a sum of T trees of one depth
+    D.
 
     Parameters
     ----------
     prior : ndarray of float, shape [M]
         Log-odds of class 1 to which the trees are added.
     feature : ndarray of int32, shape [M, T, 2^D - 1]
-        Feature that each inner node compares with its threshold. Nodes are numbered level by level: the children of
-        node i are 2 i + 1 on the left and 2 i + 2 on the right.
+        Feature that each inner node compares with its threshold. Nodes are numbered
+        level by level: the children of node i are 2 i + 1 on the left and 2 i + 2 on
+        the right.
     threshold : ndarray of float, shape [M, T, 2^D - 1]
-        Threshold of each inner node, or inf if all rows go left. A row goes right if its feature exceeds the threshold.
+        Threshold of each inner node, or inf if all rows go left. A row goes right if
+        its feature exceeds the threshold.
     value : ndarray of float, shape [M, T, 2^D]
-        Value that each leaf adds to the log-odds; leaves are ordered from left to right.
+        Value that each leaf adds to the log-odds; leaves are ordered from left to
+        right.
     n_features : int
     """
 
@@ -62,8 +87,12 @@ class BoostedTrees:
             result[models, queries] = logits.cpu().numpy()
         return result
 
-    def votes(self, X: Features, *, device: str = "auto", dtype: DTypeLike = np.int64) -> NDArray[Any]:
-        """Class that each model predicts for each row of X [n, d], shape [M, n]; class 0 where the log-odds are 0."""
+    def votes(
+        self, X: Features, *, device: str = "auto", dtype: DTypeLike = np.int64
+    ) -> NDArray[Any]:
+        """Class that each model predicts for each row of X [n, d], shape [M, n];
+        class 0 where the log-odds are 0.
+        """
         X = features(X, d=self.n_features)
         result = np.empty((len(self), len(X)), code_dtype(dtype, n_classes=2))
         for models, queries, logits in self._blocks(X, device):
@@ -71,46 +100,76 @@ class BoostedTrees:
         return result
 
     def confidence(self, X: Features, *, device: str = "auto") -> Features:
-        """Probability that each model assigns to the class it votes for, for each row of X [n, d], shape [M, n]."""
+        """Probability that each model assigns to the class it votes for, for each
+        row of X [n, d], shape [M, n].
+        """
         return np.asarray(expit(np.abs(self.logits(X, device=device))))
 
     @torch.no_grad()
-    def _blocks(self, X: Features, device: str) -> Iterator[tuple[slice, slice, Tensor]]:
+    def _blocks(
+        self, X: Features, device: str
+    ) -> Iterator[tuple[slice, slice, Tensor]]:
         """Models, queries and their log-odds [models, queries]."""
         where = choose_device(device)
         M, T, inner = self.feature.shape
-        columns = torch.tensor(X, device=where, dtype=torch.from_numpy(self.value).dtype).T.contiguous()  # [d, n]
+        # [d, n]
+        columns = torch.tensor(
+            X, device=where, dtype=torch.from_numpy(self.value).dtype
+        ).T.contiguous()
         budget = temporary_bytes(where, on_cpu=CPU_BUDGET)
-        bytes_each = T * (2 * inner + 16)  # of a model and a query: the nodes' answers, the leaf as int64, its value
+        # of a model and a query: the nodes' answers, the leaf as int64, its value
+        bytes_each = T * (2 * inner + 16)
         n_queries = max(1, min(len(X), QUERY_ROWS, budget // bytes_each))
         for models in slices(M, max(1, budget // (bytes_each * n_queries))):
-            asked, feature, threshold = _questions(self.feature[models], self.threshold[models])
-            nodes = torch.from_numpy(asked).to(where).movedim(2, 0)  # [inner, models, T]
-            of, at = torch.from_numpy(feature).to(where), torch.from_numpy(threshold).to(where)[:, None]
+            asked, feature, threshold = _questions(
+                self.feature[models], self.threshold[models]
+            )
+            # [inner, models, T]
+            nodes = torch.from_numpy(asked).to(where).movedim(2, 0)
+            of, at = (
+                torch.from_numpy(feature).to(where),
+                torch.from_numpy(threshold).to(where)[:, None],
+            )
             value = torch.from_numpy(self.value[models]).to(where)
             prior = torch.from_numpy(self.prior[models]).to(where)[:, None]
             for queries in slices(len(X), n_queries):
-                above = columns[:, queries].index_select(0, of) > at  # [questions, queries]
+                # [questions, queries]
+                above = columns[:, queries].index_select(0, of) > at
                 right = above.index_select(0, nodes.flatten()).view(*nodes.shape, -1)
                 yield models, queries, prior + value.gather(2, _leaves(right)).sum(1)
 
 
-def _questions(feature: NDArray[np.int32], threshold: Features) -> tuple[Integers, Integers, Features]:
-    """Number of each node's pair of feature and threshold, and the different pairs: many nodes have the same."""
-    pairs = np.empty(feature.shape, np.complex128)  # complex numbers are in order of real part, then imaginary part
+def _questions(
+    feature: NDArray[np.int32], threshold: Features
+) -> tuple[Integers, Integers, Features]:
+    """Number of each node's pair of feature and threshold, and the different pairs:
+    many nodes have the same.
+    """
+    # complex numbers are in order of real part, then imaginary part
+    pairs = np.empty(feature.shape, np.complex128)
     pairs.real, pairs.imag = feature, threshold
     different, number = np.unique(pairs, return_inverse=True)
-    return number.reshape(feature.shape), different.real.astype(np.int64), different.imag.astype(threshold.dtype)
+    return (
+        number.reshape(feature.shape),
+        different.real.astype(np.int64),
+        different.imag.astype(threshold.dtype),
+    )
 
 
 def _leaves(right: Tensor) -> Tensor:
-    """Leaf that each query reaches, int64 [models, T, n], from whether it goes right at each node [inner, ...]."""
+    """Leaf that each query reaches, int64 [models, T, n], from whether it goes right
+    at each node [inner, ...].
+    """
     turns: list[Tensor] = []
     nodes = iter(right)
     while len(level := list(islice(nodes, 2 ** len(turns)))) == 2 ** len(turns):
         for turn in reversed(turns):
-            # of two nodes the one that the turn leads to: torch.where, much faster on bytes
-            level = [even ^ (turn & (even ^ odd)) for even, odd in zip(level[::2], level[1::2], strict=True)]
+            # of two nodes the one that the turn leads to: torch.where, much faster on
+            # bytes
+            level = [
+                even ^ (turn & (even ^ odd))
+                for even, odd in zip(level[::2], level[1::2], strict=True)
+            ]
         turns.extend(level)
     leaf = turns[0].to(torch.uint8)
     for turn in turns[1:]:
@@ -119,7 +178,8 @@ def _leaves(right: Tensor) -> Tensor:
 
 
 class Splits(NamedTuple):
-    """All splits of the rows X [B, m, d] of B models, feature by feature; a model has at most C splits.
+    """All splits of the rows X [B, m, d] of B models, feature by feature; a model has
+    at most C splits.
 
     Parameters
     ----------
@@ -150,23 +210,28 @@ def fit_boosted_trees(
 ) -> BoostedTrees:
     """Fit gradient-boosted trees of two classes to each subset.
 
-    The algorithm is the same as in scikit-learn's ``GradientBoostingClassifier`` with its default loss (log-loss) and
-    criterion (Friedman's improvement). Only the depth limits a tree: the algorithm considers all splits, and leaves
-    take one Newton step. It makes no random draws. Among splits of equal improvement (up to a thousand rounding errors)
-    it takes the lowest threshold of the first feature, whereas scikit-learn chooses at random. Without such ties, both
-    algorithms give the same trees.
+    The algorithm is the same as in scikit-learn's ``GradientBoostingClassifier`` with
+    its default loss (log-loss) and criterion (Friedman's improvement). Only the depth
+    limits a tree: the algorithm considers all splits, and leaves take one Newton step.
+    It makes no random draws. Among splits of equal improvement (up to a thousand
+    rounding errors) it takes the lowest threshold of the first feature, whereas
+    scikit-learn chooses at random. Without such ties, both algorithms give the same
+    trees.
 
-    For each model, memory holds an entry for each pair of a row and a split. There is one split between any two
-    successive values that a feature has in the model's rows. The function is therefore suitable for many subsets of up
-    to about a thousand rows, not for one large data set.
+    For each model, memory holds an entry for each pair of a row and a split. There is
+    one split between any two successive values that a feature has in the model's rows.
+    The function is therefore suitable for many subsets of up to about a thousand rows,
+    not for one large data set.
 
     Parameters
     ----------
     X : ndarray of float32 or float64, shape [n, d]
         Features, whose dtype is used for the fit.
     y : ndarray of int, shape [n]
-        Class codes 0 and 1. A model whose subset holds only one class votes for that class.
-    subsets : ndarray of int, shape [n_models, m], or sequence of index arrays of any lengths >= 1
+        Class codes 0 and 1. A model whose subset holds only one class votes for that
+        class.
+    subsets : ndarray of int, shape [n_models, m], or sequence of index arrays of any
+    lengths >= 1
         Row indices of each model; repeats are allowed.
     n_trees : int, >= 1
     depth : int, 1 to 8
@@ -174,7 +239,8 @@ def fit_boosted_trees(
     learning_rate : float, > 0
         Factor by which each tree is multiplied before it is added.
     chunk : int, >= 1, optional
-        Number of models in one tensor program; by default chosen from the available memory.
+        Number of models in one tensor program; by default chosen from the available
+        memory.
     device : {"auto", "cpu", "cuda", ...}
         ``"auto"``: the GPU if there is one.
 
@@ -185,19 +251,24 @@ def fit_boosted_trees(
     Raises
     ------
     ValueError
-        If shapes disagree, an index or a class code is out of range, X is not finite, or a setting is out of its range.
+        If shapes disagree, an index or a class code is out of range, X is not finite,
+        or a setting is out of its range.
     MemoryError
-        If ``chunk`` models or, without ``chunk``, a single model do not fit into memory.
+        If ``chunk`` models or, without ``chunk``, a single model do not fit into
+        memory.
 
     Source
     ------
-    Friedman (2001), Greedy function approximation: a gradient boosting machine, Algorithm 5 and equation (35).
+    Friedman (2001), Greedy function approximation: a gradient boosting machine,
+    Algorithm 5 and equation (35).
 
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> teachers = fit_boosted_trees(X, y, np.arange(400).reshape(4, 100), n_trees=20, device="cpu")
+    >>> teachers = fit_boosted_trees(
+    ...     X, y, np.arange(400).reshape(4, 100), n_trees=20, device="cpu"
+    ... )
     >>> bool((teachers.votes(X[400:]) == y[400:]).mean() > 0.85)
     True
     """
@@ -212,8 +283,17 @@ def fit_boosted_trees(
     labels = torch.tensor(y, device=where, dtype=rows.dtype)
 
     def fit(models: Integers) -> tuple[Tensor, ...]:
-        own, counts = (torch.from_numpy(array).to(where) for array in chosen.padded(models))
-        return _boost(rows[own], labels[own], counts.to(rows.dtype), n_trees=n_trees, depth=depth, rate=rate)
+        own, counts = (
+            torch.from_numpy(array).to(where) for array in chosen.padded(models)
+        )
+        return _boost(
+            rows[own],
+            labels[own],
+            counts.to(rows.dtype),
+            n_trees=n_trees,
+            depth=depth,
+            rate=rate,
+        )
 
     M, inner, leaves = len(chosen), 2**depth - 1, 2**depth
     results = (
@@ -230,10 +310,12 @@ def fit_boosted_trees(
 def _boost(
     X: Tensor, y: Tensor, weight: Tensor, *, n_trees: int, depth: int, rate: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Fit B models on rows X [B, m, d] with labels y [B, m], of which those of weight 0 do not count.
+    """Fit B models on rows X [B, m, d] with labels y [B, m], of which those of weight 0
+    do not count.
 
-    Gives the log-odds that they start from [B]; features and thresholds of the inner nodes [B, n_trees, 2^depth - 1];
-    values of the leaves [B, n_trees, 2^depth], which hold the learning rate.
+    Gives the log-odds that they start from [B]; features and thresholds of the inner
+    nodes [B, n_trees, 2^depth - 1]; values of the leaves [B, n_trees, 2^depth], which
+    hold the learning rate.
     """
     splits = all_splits(X)
     prior = ((weight * y).sum(1) / weight.sum(1)).clamp(CERTAIN, 1 - CERTAIN).logit()
@@ -246,16 +328,24 @@ def _boost(
         sums = X.new_zeros(2, len(X), 2**depth).scatter_add_(
             2, leaf.expand(2, -1, -1), torch.stack([residual, hessian])
         )
-        value = rate * (sums[0] / sums[1]).masked_fill_(sums[1] == 0, 0)  # an empty leaf adds nothing
+        # an empty leaf adds nothing
+        value = rate * (sums[0] / sums[1]).masked_fill_(sums[1] == 0, 0)
         logit += value.gather(1, leaf)
         features.append(feature)
         thresholds.append(threshold)
         values.append(value)
-    return prior, torch.stack(features, 1), torch.stack(thresholds, 1), torch.stack(values, 1)
+    return (
+        prior,
+        torch.stack(features, 1),
+        torch.stack(thresholds, 1),
+        torch.stack(values, 1),
+    )
 
 
 def all_splits(X: Tensor) -> Splits:
-    """Find all splits of each model's rows X [B, m, d]: one split between any two successive values of a feature."""
+    """Find all splits of each model's rows X [B, m, d]: one split between any two
+    successive values of a feature.
+    """
     values = X.mT.sort(dim=2).values  # [B, d, m]
     rises = values[..., :-1] < values[..., 1:]
     each = rises.flatten(1).sum(1)
@@ -269,10 +359,14 @@ def all_splits(X: Tensor) -> Splits:
     return Splits(X, feature, below, right.to(X.dtype))
 
 
-def grow(splits: Splits, residual: Tensor, weight: Tensor, depth: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Grow one tree for each of B models, level by level; a node is split where Friedman's improvement is largest.
+def grow(
+    splits: Splits, residual: Tensor, weight: Tensor, depth: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Grow one tree for each of B models, level by level; a node is split where
+    Friedman's improvement is largest.
 
-    If a node has n rows with the sum R of residuals, and a split sends n_r rows with the sum R_r to the right and n_l
+    If a node has n rows with the sum R of residuals, and a split sends n_r rows with
+    the sum R_r to the right and n_l
     rows with the sum R_l to the left, the improvement is
     (R_r / n_r - R_l / n_l)^2 n_r n_l / n = (n R_r - n_r R)^2 / (n n_r n_l).
 
@@ -288,50 +382,72 @@ def grow(splits: Splits, residual: Tensor, weight: Tensor, depth: int) -> tuple[
     feature : tensor of int64, shape [B, 2^depth - 1]
         Features of the inner nodes, level by level.
     threshold : tensor of float, shape [B, 2^depth - 1]
-        Thresholds midway between successive values of the rows in the node, or inf if all rows go left.
+        Thresholds midway between successive values of the rows in the node, or inf if
+        all rows go left.
     leaf : tensor of int64, shape [B, m]
         Leaf in which each row ends, from left to right.
     """
     right, least = splits.right, 1 - EQUAL * torch.finfo(residual.dtype).eps
     leaf = torch.zeros_like(residual, dtype=torch.int64)
-    total = torch.stack([residual.sum(1), weight.sum(1)], 1)[:, :, None]  # [B, 2, nodes]: R and n
-    part = torch.bmm(torch.stack([residual, weight], 1), right)[:, :, None]  # [B, 2, nodes, C]: R_r and n_r
+    # [B, 2, nodes]: R and n
+    total = torch.stack([residual.sum(1), weight.sum(1)], 1)[:, :, None]
+    # [B, 2, nodes, C]: R_r and n_r
+    part = torch.bmm(torch.stack([residual, weight], 1), right)[:, :, None]
     features, thresholds = [], []
     for level in range(depth):
-        if level:  # sums of the children on the right; those on the left are what remains of their parents'
+        # sums of the children on the right; those on the left are what remains of their
+        # parents'
+        if level:
             odd = torch.arange(1, 2**level, 2, device=leaf.device)
-            inside = (leaf[:, None] == odd[:, None]).to(right.dtype)  # [B, nodes / 2, m]
+            # [B, nodes / 2, m]
+            inside = (leaf[:, None] == odd[:, None]).to(right.dtype)
             own = torch.stack([inside * residual[:, None], inside * weight[:, None]], 1)
             sums = torch.bmm(own.flatten(1, 2), right).view(*own.shape[:3], -1)
             part = torch.stack([part - sums, sums], 3).flatten(2, 3)
-        (all_residuals, all_rows), (residuals, rows) = total[..., None].unbind(1), part.unbind(1)
+        (all_residuals, all_rows), (residuals, rows) = (
+            total[..., None].unbind(1),
+            part.unbind(1),
+        )
         product = rows * (all_rows - rows)
         gain = (all_rows * residuals - rows * all_residuals).square_().div_(product)
         best = gain.masked_fill_(product == 0, -1).amax(2)  # [B, nodes]
-        split = (gain >= (best * least)[..., None]).to(torch.uint8).argmax(2)  # the first of the best
+        # the first of the best
+        split = (gain >= (best * least)[..., None]).to(torch.uint8).argmax(2)
         divided, feature = best >= 0, splits.feature.gather(1, split)
         below = splits.below.gather(1, split).masked_fill_(~divided, torch.inf)
         seen = splits.X.gather(2, feature.gather(1, leaf)[..., None])[..., 0]  # [B, m]
         leaf = 2 * leaf + (seen > below.gather(1, leaf))
         features.append(feature)
-        thresholds.append(_between(seen, leaf, 2 ** (level + 1)).masked_fill_(~divided, torch.inf))
-        moved = part.gather(3, split[:, None, :, None].expand(-1, 2, -1, -1)).squeeze(3) * divided[:, None]
+        thresholds.append(
+            _between(seen, leaf, 2 ** (level + 1)).masked_fill_(~divided, torch.inf)
+        )
+        moved = (
+            part.gather(3, split[:, None, :, None].expand(-1, 2, -1, -1)).squeeze(3)
+            * divided[:, None]
+        )
         total = torch.stack([total - moved, moved], 3).flatten(2, 3)
     return torch.cat(features, 1), torch.cat(thresholds, 1), leaf
 
 
 def _between(seen: Tensor, child: Tensor, n_children: int) -> Tensor:
-    """Thresholds [B, n_children / 2] of nodes whose feature the rows ``seen`` [B, m] have, and that sent them on."""
+    """Thresholds [B, n_children / 2] of nodes whose feature the rows ``seen`` [B, m]
+    have, and that sent them on.
+    """
     ends = seen.new_zeros(len(seen), n_children)
     below = ends.scatter_reduce(1, child, seen, "amax", include_self=False)[:, ::2]
     above = ends.scatter_reduce(1, child, seen, "amin", include_self=False)[:, 1::2]
     middle = below / 2 + above / 2
-    return torch.where(middle < above, middle, below)  # there may be no number between two
+    # there may be no number between two
+    return torch.where(middle < above, middle, below)
 
 
 def _bytes_per_model(X: Features, chosen: Subsets, depth: int) -> tuple[int, int]:
-    """Bytes of the model with most rows, and those of its splits, which every level of a tree reads."""
+    """Bytes of the model with most rows, and those of its splits, which every level
+    of a tree reads.
+    """
     values = np.sort(X[chosen.padded(chosen.by_size()[-1:])[0][0]], axis=0)
     m, splits = len(values), int(np.count_nonzero(values[:-1] < values[1:]))
     level = 2 ** (depth + 2) * (splits + 1)
-    return X.itemsize * (m * (splits + X.shape[1] + 8) + level), X.itemsize * (m * splits + 1)
+    return X.itemsize * (m * (splits + X.shape[1] + 8) + level), X.itemsize * (
+        m * splits + 1
+    )

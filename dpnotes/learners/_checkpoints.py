@@ -1,4 +1,6 @@
-"""Checkpoints of long training runs: the state saved after an epoch, from which a run continues bit for bit."""
+"""Checkpoints of long training runs: the state saved after an epoch, from which a
+run continues bit for bit.
+"""
 
 from __future__ import annotations
 
@@ -19,36 +21,42 @@ State = dict[str, Any]
 
 
 class Checkpoint(Protocol):
-    """Store of the states of training runs, so that a run that was stopped can continue from its last state.
+    """Store of the states of training runs, so that a run that was stopped can continue
+    from its last state.
 
-    A training run is identified by a digest of everything that decides its result: data, initial weights, random
-    streams and settings. Therefore a state is never given to a different training run. States are not private, even if
-    the training procedure is.
+    A training run is identified by a digest of everything that decides its result:
+    data, initial weights, random streams and settings. Therefore a state is never given
+    to a different training run. States are not private, even if the training procedure
+    is.
     """
 
     def load(self, training: str) -> State | None:
-        """Return the state that was saved last for a training run, or None if there is none."""
+        """Return the state that was saved last for a training run, or None if there
+        is none.
+        """
 
     def save(self, training: str, state: Callable[[], State], *, last: bool) -> None:
-        """Save the state that ``state()`` returns: numbers, strings and tensors in dicts and lists.
+        """Save the state that ``state()`` returns: numbers, strings and tensors in
+        dicts and lists.
 
-        The training run calls this method at the end of each epoch, with ``last=True`` after the last epoch. A
-        checkpoint may skip some epochs.
+        The training run calls this method at the end of each epoch, with ``last=True``
+        after the last epoch. A checkpoint may skip some epochs.
         """
 
 
 class Progress:
     """Progress of one training run, with the tensors that it changes in place.
 
-    A state does not contain random streams: a run that continues draws the earlier numbers again and ignores them.
+    A state does not contain random streams: a run that continues draws the earlier
+    numbers again and ignores them.
 
     Parameters
     ----------
     checkpoint : Checkpoint or None
         Checkpoint to use; with None, no state is saved.
     training : callable
-        Function that returns the :func:`digest` of everything that decides the run. It is called only if there is a
-        checkpoint.
+        Function that returns the :func:`digest` of everything that decides the run. It
+        is called only if there is a checkpoint.
     tensors : sequence of torch.Tensor
         Weights and sums over an epoch, all on one device.
     optimizer : torch.optim.Optimizer
@@ -61,18 +69,27 @@ class Progress:
         tensors: Sequence[Tensor],
         optimizer: torch.optim.Optimizer,
     ) -> None:
-        self._checkpoint, self._tensors, self._optimizer = checkpoint, tensors, optimizer
+        self._checkpoint, self._tensors, self._optimizer = (
+            checkpoint,
+            tensors,
+            optimizer,
+        )
         self._training = "" if checkpoint is None else training()
 
     def resume(self) -> int:
-        """Restore the state that was saved last; return the number of steps or epochs done so far."""
-        state = None if self._checkpoint is None else self._checkpoint.load(self._training)
+        """Restore the state that was saved last; return the number of steps or
+        epochs done so far.
+        """
+        state = (
+            None if self._checkpoint is None else self._checkpoint.load(self._training)
+        )
         if state is None:
             return 0
         if state["made_by"] != self._arithmetic():
             warnings.warn(
-                f"a checkpoint of this training was made by {state['made_by']}, not by {self._arithmetic()}: results "
-                "may differ in rounding or more, so the training starts again",
+                f"a checkpoint of this training was made by {state['made_by']}, not by"
+                f" {self._arithmetic()}: results may differ in rounding or more, so the"
+                " training starts again",
                 stacklevel=3,
             )
             return 0
@@ -97,9 +114,15 @@ class Progress:
         }
 
     def _arithmetic(self) -> str:
-        """What else decides the result: our code, PyTorch, and the device or the instructions of the processor."""
+        """What else decides the result: our code, PyTorch, and the device or the
+        instructions of the processor.
+        """
         device = self._tensors[0].device
-        name = torch.backends.cpu.get_cpu_capability() if device.type == "cpu" else device_name(str(device))
+        name = (
+            torch.backends.cpu.get_cpu_capability()
+            if device.type == "cpu"
+            else device_name(str(device))
+        )
         return f"code {_code()} and torch {torch.__version__} on {device.type} ({name})"
 
 
@@ -111,7 +134,9 @@ def _code() -> str:
 
 
 def digest(*parts: Any) -> str:
-    """Digest, 32 hexadecimal digits, of arrays, tensors, PyTorch generators, and other objects by their ``repr``."""
+    """Digest, 32 hexadecimal digits, of arrays, tensors, PyTorch generators, and
+    other objects by their ``repr``.
+    """
     found = hashlib.blake2b(digest_size=16)
     for part in parts:
         part = part.get_state() if isinstance(part, torch.Generator) else part

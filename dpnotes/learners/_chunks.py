@@ -1,4 +1,6 @@
-"""Rows of many models, and the number of models to train at once, which depends on CPU caches or GPU memory."""
+"""Rows of many models, and the number of models to train at once, which depends on
+CPU caches or GPU memory.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,11 @@ from torch import Tensor
 
 from dpnotes._validation import Integers, at_least
 
-RowSubsets = NDArray[np.integer] | Sequence[ArrayLike]  # [M, m], or M arrays of any lengths
+# [M, m], or M arrays of any lengths
+RowSubsets = NDArray[np.integer] | Sequence[ArrayLike]
 CPU_BUDGET = 4 * 2**20  # bytes for each thread: a little over L2, well inside L3
-GPU_FRACTION = 0.25  # of the free memory: temporaries of a step take about as much again
+# of the free memory: temporaries of a step take about as much again
+GPU_FRACTION = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +41,17 @@ class Subsets:
         return len(self.sizes)
 
     def by_size(self) -> NDArray[np.int64]:
-        """Models in order of size, so that a chunk of successive models needs little padding."""
+        """Models in order of size, so that a chunk of successive models needs little
+        padding.
+        """
         return np.argsort(self.sizes, kind="stable")
 
-    def padded(self, models: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Rows [len(models), size] of some models, padded by repeats of first rows, and whether each row counts."""
+    def padded(
+        self, models: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Rows [len(models), size] of some models, padded by repeats of first rows,
+        and whether each row counts.
+        """
         starts = (np.cumsum(self.sizes) - self.sizes)[models, None]
         place = np.arange(self.sizes[models].max())
         counts = place < self.sizes[models, None]
@@ -49,22 +59,35 @@ class Subsets:
 
 
 def row_subsets(subsets: RowSubsets, *, n: int) -> Subsets:
-    """Check subsets, an array [M, m] or a sequence of M index arrays of any lengths >= 1, against ``n`` rows."""
+    """Check subsets, an array [M, m] or a sequence of M index arrays of any lengths
+    >= 1, against ``n`` rows.
+    """
     if isinstance(subsets, np.ndarray) and subsets.ndim != 2:
-        raise ValueError(f"subsets must have shape [n_models, m] or be a list of index arrays, got {subsets.shape}")
+        raise ValueError(
+            "subsets must have shape [n_models, m] or be a list of index arrays, got"
+            f" {subsets.shape}"
+        )
     rows = [np.asarray(subset) for subset in subsets]
     if not rows:
         raise ValueError("subsets must hold at least one subset, got none")
     for index, subset in enumerate(rows):
         if subset.ndim != 1:
-            raise ValueError(f"subsets must hold one-dimensional index arrays, got shape {subset.shape} at {index}")
+            raise ValueError(
+                "subsets must hold one-dimensional index arrays, got shape"
+                f" {subset.shape} at {index}"
+            )
         if not len(subset):
             raise ValueError(f"subsets must not be empty, got subset {index} of 0 rows")
         if subset.dtype.kind not in "iu":
-            raise ValueError(f"subsets must hold integer row indices, got {subset.dtype} at {index}")
+            raise ValueError(
+                f"subsets must hold integer row indices, got {subset.dtype} at {index}"
+            )
     flat = np.concatenate(rows).astype(np.int64, copy=False)
     if flat.min() < 0 or flat.max() >= n:
-        raise ValueError(f"subsets must hold row indices in 0..{n - 1}, got {flat.min()}..{flat.max()}")
+        raise ValueError(
+            f"subsets must hold row indices in 0..{n - 1}, got"
+            f" {flat.min()}..{flat.max()}"
+        )
     return Subsets(flat, np.array([len(subset) for subset in rows], dtype=np.int64))
 
 
@@ -79,18 +102,20 @@ def chunk_size(
 ) -> int:
     """Give the number of models to train at once, between 1 and ``n_models``.
 
-    Chunks have nearly equal sizes: 1,024 models are 18 chunks of 54 and one of 52, not 18 of 56 and one of 16. Up to
-    rounding, the results of a learner do not depend on the size.
+    Chunks have nearly equal sizes: 1,024 models are 18 chunks of 54 and one of 52, not
+    18 of 56 and one of 16. Up to rounding, the results of a learner do not depend on
+    the size.
 
     Parameters
     ----------
     n_models : int, >= 1
     bytes_per_model : int, >= 1
-        Memory that one model needs while it is trained: its rows, its parameters, their history, its logits.
+        Memory that one model needs while it is trained: its rows, its parameters, their
+        history, its logits.
     device : torch.device
     touched : int, >= 1, optional
-        Number of these bytes that every iteration reads, and that should therefore fit into the cache of a CPU; by
-        default all.
+        Number of these bytes that every iteration reads, and that should therefore fit
+        into the cache of a CPU; by default all.
     chunk : int, >= 1, optional
         Caller's choice, which is used if the available memory allows it.
     n_threads : int, >= 1, optional
@@ -107,8 +132,8 @@ def chunk_size(
     TypeError
         If ``chunk`` is not an integer.
     MemoryError
-        If ``chunk`` models, or a single model, need more memory than is free; the message names the largest chunk that
-        would fit.
+        If ``chunk`` models, or a single model, need more memory than is free; the
+        message names the largest chunk that would fit.
 
     Examples
     --------
@@ -121,42 +146,71 @@ def chunk_size(
         if device.type == "cuda":
             most = int(GPU_FRACTION * free) // bytes_per_model
         else:
-            most = min(CPU_BUDGET * threads // (touched or bytes_per_model), free // (2 * bytes_per_model))
+            most = min(
+                CPU_BUDGET * threads // (touched or bytes_per_model),
+                free // (2 * bytes_per_model),
+            )
         most = max(1, most)
         size = -(-n_models // -(-n_models // most))
     else:
-        size = min(at_least("chunk", chunk, 1, why="with None, it is chosen from the available memory"), n_models)
+        size = min(
+            at_least(
+                "chunk",
+                chunk,
+                1,
+                why="with None, it is chosen from the available memory",
+            ),
+            n_models,
+        )
     if size * bytes_per_model > free:
         raise out_of_memory(size, bytes_per_model, free)
     return size
 
 
 def out_of_memory(chunk: int, bytes_per_model: int, free: int) -> MemoryError:
-    """Error for ``chunk`` models that do not fit into ``free`` bytes; the message names a chunk that would fit."""
+    """Error for ``chunk`` models that do not fit into ``free`` bytes; the message
+    names a chunk that would fit.
+    """
     fits = free // bytes_per_model
-    advice = f"chunk={fits} would fit" if fits else "not even chunk=1 fits: use fewer rows or float32"
+    advice = (
+        f"chunk={fits} would fit"
+        if fits
+        else "not even chunk=1 fits: use fewer rows or float32"
+    )
     return MemoryError(
-        f"chunk={chunk} models of {bytes_per_model / 1e6:.1f} MB need {chunk * bytes_per_model / 1e9:.2f} GB, "
-        f"but {free / 1e9:.2f} GB are free; {advice}"
+        f"chunk={chunk} models of {bytes_per_model / 1e6:.1f} MB need"
+        f" {chunk * bytes_per_model / 1e9:.2f} GB, but {free / 1e9:.2f} GB are free;"
+        f" {advice}"
     )
 
 
 @contextmanager
-def memory_named(chunk: int, bytes_per_model: int, device: torch.device) -> Iterator[None]:
-    """Replace PyTorch's out-of-memory errors inside the block by an error that names a chunk that would fit."""
+def memory_named(
+    chunk: int, bytes_per_model: int, device: torch.device
+) -> Iterator[None]:
+    """Replace PyTorch's out-of-memory errors inside the block by an error that names
+    a chunk that would fit.
+    """
     try:
         yield
     except (torch.OutOfMemoryError, RuntimeError) as error:
-        if not isinstance(error, torch.OutOfMemoryError) and "allocate memory" not in str(error):
+        if not isinstance(
+            error, torch.OutOfMemoryError
+        ) and "allocate memory" not in str(error):
             raise
-        # what was free was not enough for this chunk, so half of it is the most that can be promised
+        # what was free was not enough for this chunk, so half of it is the most that
+        # can be promised
         free = min(free_bytes(device), chunk * bytes_per_model // 2)
         raise out_of_memory(chunk, bytes_per_model, free) from error
 
 
 def slices(n_models: int, size: int) -> Iterator[slice]:
-    """Consecutive slices of ``size`` (the last may be shorter) that cover ``range(n_models)``."""
-    return (slice(start, min(start + size, n_models)) for start in range(0, n_models, size))
+    """Consecutive slices of ``size`` (the last may be shorter) that cover
+    ``range(n_models)``.
+    """
+    return (
+        slice(start, min(start + size, n_models)) for start in range(0, n_models, size)
+    )
 
 
 class Group(NamedTuple):
@@ -165,9 +219,11 @@ class Group(NamedTuple):
     Parameters
     ----------
     models : ndarray of int64
-        Numbers of the models, in the order in which they are fitted; successive models have similar sizes.
+        Numbers of the models, in the order in which they are fitted; successive models
+        have similar sizes.
     fit : callable
-        Function ``fit(some)`` that returns the results of some of the models, as tensors with a leading axis of models.
+        Function ``fit(some)`` that returns the results of some of the models, as
+        tensors with a leading axis of models.
     bytes_per_model, touched, chunk
         See :func:`chunk_size`.
     """
@@ -179,10 +235,16 @@ class Group(NamedTuple):
     chunk: int | None = None
 
 
-def fit_groups(groups: Sequence[Group], results: Sequence[NDArray[Any]], *, device: torch.device) -> None:
-    """Fit all groups chunk by chunk and write each result to its place in ``results``, arrays with a leading axis M."""
+def fit_groups(
+    groups: Sequence[Group], results: Sequence[NDArray[Any]], *, device: torch.device
+) -> None:
+    """Fit all groups chunk by chunk and write each result to its place in
+    ``results``, arrays with a leading axis M.
+    """
     for models, fit, bytes_per_model, touched, chunk in groups:
-        size = chunk_size(len(models), bytes_per_model, device, touched=touched, chunk=chunk)
+        size = chunk_size(
+            len(models), bytes_per_model, device, touched=touched, chunk=chunk
+        )
         for part in slices(len(models), size):
             some = models[part]
             with memory_named(len(some), bytes_per_model, device), torch.no_grad():
@@ -191,15 +253,21 @@ def fit_groups(groups: Sequence[Group], results: Sequence[NDArray[Any]], *, devi
 
 
 def temporary_bytes(device: torch.device, *, on_cpu: int) -> int:
-    """Bytes to use for temporary arrays: a fraction of the free memory of a GPU, or ``on_cpu`` bytes on a CPU."""
+    """Bytes to use for temporary arrays: a fraction of the free memory of a GPU, or
+    ``on_cpu`` bytes on a CPU.
+    """
     return int(GPU_FRACTION * free_bytes(device)) if device.type == "cuda" else on_cpu
 
 
 def free_bytes(device: torch.device) -> int:
-    """Bytes that a new allocation on the device can have; on a CPU, the memory that the system reports as available."""
+    """Bytes that a new allocation on the device can have; on a CPU, the memory that
+    the system reports as available.
+    """
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
-        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(
+            device
+        )
         return int(free) + int(cached)
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()

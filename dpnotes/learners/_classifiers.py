@@ -1,4 +1,6 @@
-"""scikit-learn classifiers that can fit many models in one call, and base classes of other classifiers."""
+"""scikit-learn classifiers that can fit many models in one call, and base classes of
+other classifiers.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,12 @@ from torch import Tensor, nn
 from dpnotes import _validation as check
 from dpnotes._scikit_learn import BaseEstimator, ClassifierMixin
 from dpnotes._validation import Features, Integers
-from dpnotes.learners._architectures import convolutional_network, multilayer_perceptron, residual_network, vgg16
+from dpnotes.learners._architectures import (
+    convolutional_network,
+    multilayer_perceptron,
+    residual_network,
+    vgg16,
+)
 from dpnotes.learners._boosted_trees import BoostedTrees, fit_boosted_trees
 from dpnotes.learners._checkpoints import Checkpoint
 from dpnotes.learners._chunks import RowSubsets
@@ -29,23 +36,36 @@ from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
 from dpnotes.learners._network_initial import load_weights
 from dpnotes.learners._networks import Networks, fit_networks
 
-ARCHITECTURES: dict[str, tuple[Callable[..., nn.Module], tuple[str, ...]]] = {  # with parameters of their own
+# with parameters of their own
+ARCHITECTURES: dict[str, tuple[Callable[..., nn.Module], tuple[str, ...]]] = {
     "convolutional": (convolutional_network, ("channels", "kernel_size", "padding")),
     "residual": (residual_network, ()),
     "vgg16": (vgg16, ()),
     "mlp": (multilayer_perceptron, ("hidden",)),
 }
 TRAINING = (  # parameters of fit_networks
-    "epochs", "batch_size", "learning_rate", "optimizer", "momentum", "weight_decay", "schedule", "augmentation",
-    "initial", "new_last_layer", "engine", "checkpoint", "device",
-)  # fmt: skip
+    "epochs",
+    "batch_size",
+    "learning_rate",
+    "optimizer",
+    "momentum",
+    "weight_decay",
+    "schedule",
+    "augmentation",
+    "initial",
+    "new_last_layer",
+    "engine",
+    "checkpoint",
+    "device",
+)
 
 
 class DecisionClassifier(ClassifierMixin, BaseEstimator):
     """Classifier that predicts the label with the largest decision value.
 
-    A subclass has ``decision_function(X)``, which returns one value for each class, shape [n, n_classes]. For two
-    classes it returns one value that is positive for the second class, shape [n].
+    A subclass has ``decision_function(X)``, which returns one value for each class,
+    shape [n, n_classes]. For two classes it returns one value that is positive for the
+    second class, shape [n].
 
     Attributes
     ----------
@@ -54,25 +74,34 @@ class DecisionClassifier(ClassifierMixin, BaseEstimator):
 
     classes_: NDArray[Any]
 
-    _dtypes: ClassVar = [np.float64, np.float32]  # of features; others are converted to the first
+    # of features; others are converted to the first
+    _dtypes: ClassVar = [np.float64, np.float32]
 
     @abstractmethod
     def decision_function(self, X: Any) -> Features:
         """Decision values, shape [n, n_classes], or [n] for two classes."""
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Label with the largest decision value, shape [n]; among equal values the first label in ``classes_``."""
+        """Label with the largest decision value, shape [n]; among equal values the
+        first label in ``classes_``.
+        """
         values = self.decision_function(X)
-        codes = (values > 0).astype(np.int64) if values.ndim == 1 else values.argmax(axis=1)
+        codes = (
+            (values > 0).astype(np.int64) if values.ndim == 1 else values.argmax(axis=1)
+        )
         return np.asarray(self.classes_[codes])
 
-    def _records(self, X: Any, y: Any, *, least: int = 2) -> tuple[Features, Integers, NDArray[Any]]:
+    def _records(
+        self, X: Any, y: Any, *, least: int = 2
+    ) -> tuple[Features, Integers, NDArray[Any]]:
         """Checked features, class codes, and the sorted classes, at least ``least``."""
         X, y = validate_data(self, X, y, dtype=self._dtypes)
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < least:
-            raise ValueError(f"y must hold at least 2 classes, got 1 class: {classes[0]!r}")
+            raise ValueError(
+                f"y must hold at least 2 classes, got 1 class: {classes[0]!r}"
+            )
         return X, codes, classes
 
     def _queries(self, X: Any) -> Features:
@@ -82,7 +111,9 @@ class DecisionClassifier(ClassifierMixin, BaseEstimator):
 
 
 class LogitClassifier(DecisionClassifier):
-    """Classifier whose decision values are logits; for two classes, the difference of the two logits."""
+    """Classifier whose decision values are logits; for two classes, the difference
+    of the two logits.
+    """
 
     def predict_proba(self, X: Any) -> Features:
         """Softmax of the logits, shape [n, n_classes]."""
@@ -111,7 +142,9 @@ class LinearClassifier(LogitClassifier):
 
 
 def decision_values(logits: Features) -> Features:
-    """Convert logits [n, C] to scikit-learn's decision values: the logits, or for two classes their difference [n]."""
+    """Convert logits [n, C] to scikit-learn's decision values: the logits, or for
+    two classes their difference [n].
+    """
     return np.asarray(logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits)
 
 
@@ -119,13 +152,14 @@ def decision_values(logits: Features) -> Features:
 class LogisticClassifier(LinearClassifier):
     """Multinomial logistic regression with an L2 term, fitted in the dtype of X.
 
-    With two classes it is still the multinomial model, which gives the same votes as a binary model with twice the
-    ``l2``.
+    With two classes it is still the multinomial model, which gives the same votes as a
+    binary model with twice the ``l2``.
 
     Parameters
     ----------
     l2 : float, >= 0
-        Weight of |W|^2/2 relative to the mean cross-entropy; scikit-learn's C is 1/(n l2).
+        Weight of |W|^2/2 relative to the mean cross-entropy; scikit-learn's C is 1/(n
+        l2).
     intercept : bool
         Whether to fit an intercept, which is not penalised.
     tolerance, max_iterations, device
@@ -136,14 +170,17 @@ class LogisticClassifier(LinearClassifier):
     coef_, intercept_, classes_
         See :class:`LinearClassifier`.
     n_iter_ : int
-        Number of iterations; a multiple of the number of iterations between two tests of convergence.
+        Number of iterations; a multiple of the number of iterations between two tests
+        of convergence.
     n_features_in_ : int
 
     Examples
     --------
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
-    >>> LogisticClassifier(l2=1e-3, device="cpu").fit(X[:1000] / 16, y[:1000]).score(X[1000:] / 16, y[1000:]) > 0.9
+    >>> LogisticClassifier(l2=1e-3, device="cpu").fit(X[:1000] / 16, y[:1000]).score(
+    ...     X[1000:] / 16, y[1000:]
+    ... ) > 0.9
     True
     """
 
@@ -159,17 +196,26 @@ class LogisticClassifier(LinearClassifier):
         Raises
         ------
         ValueError
-            If X is not finite, y holds a single class, or a parameter is out of its range.
+            If X is not finite, y holds a single class, or a parameter is out of its
+            range.
         """
         X, codes, classes = self._records(X, y)
-        models = self.fit_many(X, codes, np.arange(len(X))[None], n_classes=len(classes))
+        models = self.fit_many(
+            X, codes, np.arange(len(X))[None], n_classes=len(classes)
+        )
         self.classes_ = classes
         self.coef_, self.intercept_ = models.weights[0], models.intercept[0]
         self.n_iter_ = int(models.iterations[0])
         return self
 
     def fit_many(
-        self, X: Features, codes: Integers, subsets: RowSubsets, *, n_classes: int, seed: int | None = None
+        self,
+        X: Features,
+        codes: Integers,
+        subsets: RowSubsets,
+        *,
+        n_classes: int,
+        seed: int | None = None,
     ) -> LogisticModels:
         """Fit one model to each subset, without changing this estimator.
 
@@ -178,7 +224,8 @@ class LogisticClassifier(LinearClassifier):
         X : ndarray of float32 or float64, shape [n, d]
         codes : ndarray of int, shape [n]
             Class codes 0 to ``n_classes - 1``; a subset need not contain all of them.
-        subsets : ndarray of int, shape [n_models, m], or a sequence of arrays of row indices
+        subsets : ndarray of int, shape [n_models, m], or a sequence of arrays of row
+        indices
         n_classes : int
         seed : int, optional
             Ignored, because this learner makes no random draws; other learners use it.
@@ -187,14 +234,18 @@ class LogisticClassifier(LinearClassifier):
         -------
         LogisticModels
         """
-        return fit_multinomial_logistic(X, codes, subsets, n_classes=n_classes, **self.get_params())
+        return fit_multinomial_logistic(
+            X, codes, subsets, n_classes=n_classes, **self.get_params()
+        )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class BoostedTreesClassifier(LogitClassifier):
-    """Gradient-boosted trees of two classes, as in scikit-learn's ``GradientBoostingClassifier``, for many subsets.
+    """Gradient-boosted trees of two classes, as in scikit-learn's
+    ``GradientBoostingClassifier``, for many subsets.
 
-    The classifier is made for thousands of teachers on small subsets at once. It fits them in the dtype of X.
+    The classifier is made for thousands of teachers on small subsets at once. It fits
+    them in the dtype of X.
 
     Parameters
     ----------
@@ -212,7 +263,9 @@ class BoostedTreesClassifier(LogitClassifier):
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> BoostedTreesClassifier(n_trees=20, device="cpu").fit(X[:400], y[:400]).score(X[400:], y[400:]) > 0.9
+    >>> BoostedTreesClassifier(n_trees=20, device="cpu").fit(X[:400], y[:400]).score(
+    ...     X[400:], y[400:]
+    ... ) > 0.9
     True
     """
 
@@ -232,19 +285,33 @@ class BoostedTreesClassifier(LogitClassifier):
         Raises
         ------
         ValueError
-            If X is not finite, y does not hold two classes, or a parameter is out of its range.
+            If X is not finite, y does not hold two classes, or a parameter is out of
+            its range.
         """
         X, codes, classes = self._records(X, y)
-        self.trees_ = self.fit_many(X, codes, np.arange(len(X))[None], n_classes=len(classes))
+        self.trees_ = self.fit_many(
+            X, codes, np.arange(len(X))[None], n_classes=len(classes)
+        )
         self.classes_ = classes
         return self
 
     def fit_many(
-        self, X: Features, codes: Integers, subsets: RowSubsets, *, n_classes: int, seed: int | None = None
+        self,
+        X: Features,
+        codes: Integers,
+        subsets: RowSubsets,
+        *,
+        n_classes: int,
+        seed: int | None = None,
     ) -> BoostedTrees:
-        """Fit one model of two classes to each subset; see :meth:`LogisticClassifier.fit_many`."""
+        """Fit one model of two classes to each subset; see
+        :meth:`LogisticClassifier.fit_many`.
+        """
         if n_classes != 2:
-            raise ValueError(f"Only binary classification is supported: y must hold 2 classes, got {n_classes} classes")
+            raise ValueError(
+                "Only binary classification is supported: y must hold 2 classes, got"
+                f" {n_classes} classes"
+            )
         return fit_boosted_trees(X, codes, subsets, **self.get_params())
 
     def decision_function(self, X: Any) -> Features:
@@ -255,23 +322,27 @@ class BoostedTreesClassifier(LogitClassifier):
 
 @dataclass(eq=False, repr=False)
 class NetworkClassifier(LogitClassifier):
-    """Classifier that trains a network, from scratch or from given weights; by default the bagging chapter's network.
+    """Classifier that trains a network, from scratch or from given weights; by default
+    the bagging chapter's network.
 
     Parameters
     ----------
     image_shape : (channels, height, width) or None
-        Shape of the images that the rows of X contain, flattened in this order. With None, which suits
-        ``architecture="mlp"``, the rows are used without reshaping.
+        Shape of the images that the rows of X contain, flattened in this order. With
+        None, which suits ``architecture="mlp"``, the rows are used without reshaping.
     architecture : {"convolutional", "residual", "vgg16", "mlp"} or callable
-        ``"convolutional"``: convolutions, each with 2x2 pooling, and one linear layer; ``"residual"``: ResNet-20;
-        ``"vgg16"``; ``"mlp"``: fully connected layers. A callable is called as
-        ``architecture(image_shape, n_classes, generator=generator)`` and must return a module, as
+        ``"convolutional"``: convolutions, each with 2x2 pooling, and one linear layer;
+        ``"residual"``: ResNet-20; ``"vgg16"``; ``"mlp"``: fully connected layers. A
+        callable is called as ``architecture(image_shape, n_classes,
+        generator=generator)`` and must return a module, as
         :func:`dpnotes.learners.convolutional_network` does.
     channels, kernel_size, padding
-        Settings of ``"convolutional"``, see :func:`dpnotes.learners.convolutional_network`.
+        Settings of ``"convolutional"``, see
+        :func:`dpnotes.learners.convolutional_network`.
     hidden : sequence of int
         Widths of the hidden layers of ``"mlp"``.
-    epochs, batch_size, learning_rate, optimizer, momentum, weight_decay, schedule, augmentation
+    epochs, batch_size, learning_rate, optimizer, momentum, weight_decay, schedule,
+    augmentation
         See :func:`dpnotes.learners.fit_networks`.
     initial, new_last_layer, engine, checkpoint, device
         See :func:`dpnotes.learners.fit_networks`.
@@ -288,7 +359,9 @@ class NetworkClassifier(LogitClassifier):
     --------
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = NetworkClassifier(None, architecture="mlp", epochs=10, random_state=0).fit(X[:900] / 16, y[:900])
+    >>> model = NetworkClassifier(
+    ...     None, architecture="mlp", epochs=10, random_state=0
+    ... ).fit(X[:900] / 16, y[:900])
     >>> bool(model.score(X[900:] / 16, y[900:]) > 0.85)
     True
     """
@@ -321,12 +394,21 @@ class NetworkClassifier(LogitClassifier):
         """Fit one network to all rows of X [n, d], y [n]."""
         X, codes, classes = self._records(X, y, least=1)
         seed = int(check_random_state(self.random_state).randint(2**31))
-        fitted = self.fit_many(X, codes, np.arange(len(X))[None], n_classes=len(classes), seed=seed)
+        fitted = self.fit_many(
+            X, codes, np.arange(len(X))[None], n_classes=len(classes), seed=seed
+        )
         self.networks_, self.classes_ = fitted.networks, classes
         return self
 
     def fit_many(
-        self, X: Features, codes: Integers, subsets: RowSubsets, *, n_classes: int, seed: int, first: int = 0
+        self,
+        X: Features,
+        codes: Integers,
+        subsets: RowSubsets,
+        *,
+        n_classes: int,
+        seed: int,
+        first: int = 0,
     ) -> FittedNetworks:
         """Fit one network to each subset, without changing this estimator.
 
@@ -365,8 +447,11 @@ class NetworkClassifier(LogitClassifier):
         """Reshape rows [n, d] to the input of the network, ``[n, *image_shape]``."""
         return _as_images(X, self.image_shape)
 
-    def untrained(self, image_shape: tuple[int, ...], n_classes: int, generator: torch.Generator) -> nn.Module:
-        """Build the module that training starts from, with weights from the generator or from ``initial``.
+    def untrained(
+        self, image_shape: tuple[int, ...], n_classes: int, generator: torch.Generator
+    ) -> nn.Module:
+        """Build the module that training starts from, with weights from the generator
+        or from ``initial``.
 
         Parameters
         ----------
@@ -378,23 +463,34 @@ class NetworkClassifier(LogitClassifier):
         Raises
         ------
         ValueError
-            If the architecture is unknown or does not suit the shape, or ``initial`` does not fit.
+            If the architecture is unknown or does not suit the shape, or ``initial``
+            does not fit.
         """
         network = self._network(image_shape, n_classes, generator)
         if self.initial is not None:
             load_weights(network, self.initial, new_last_layer=self.new_last_layer)
         return network
 
-    def _network(self, image_shape: tuple[int, ...], n_classes: int, generator: torch.Generator) -> nn.Module:
+    def _network(
+        self, image_shape: tuple[int, ...], n_classes: int, generator: torch.Generator
+    ) -> nn.Module:
         if callable(self.architecture):
             return self.architecture(image_shape, n_classes, generator=generator)
-        make, names = ARCHITECTURES[check.one_of("architecture", self.architecture, tuple(ARCHITECTURES))]
+        make, names = ARCHITECTURES[
+            check.one_of("architecture", self.architecture, tuple(ARCHITECTURES))
+        ]
         if self.architecture != "mlp" and len(image_shape) != 3:
             raise ValueError(
-                f"image_shape must be (channels, height, width) for architecture={self.architecture!r}, "
-                f"got image_shape={self.image_shape}"
+                "image_shape must be (channels, height, width) for"
+                f" architecture={self.architecture!r}, got"
+                f" image_shape={self.image_shape}"
             )
-        return make(image_shape, n_classes, generator=generator, **{name: getattr(self, name) for name in names})
+        return make(
+            image_shape,
+            n_classes,
+            generator=generator,
+            **{name: getattr(self, name) for name in names},
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -414,5 +510,8 @@ def _as_images(X: Features, image_shape: tuple[int, ...] | None) -> Features:
     if image_shape is None:
         return X
     if X.shape[1] != np.prod(image_shape):
-        raise ValueError(f"image_shape={tuple(image_shape)} has {np.prod(image_shape)} pixels, but X has {X.shape[1]}")
+        raise ValueError(
+            f"image_shape={tuple(image_shape)} has {np.prod(image_shape)} pixels, but X"
+            f" has {X.shape[1]}"
+        )
     return X.reshape(-1, *image_shape)

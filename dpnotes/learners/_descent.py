@@ -1,4 +1,6 @@
-"""Gradient descent of networks and regressions: the learning rate of each step or epoch, and PyTorch's optimizers."""
+"""Gradient descent of networks and regressions: the learning rate of each step or
+epoch, and PyTorch's optimizers.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +22,32 @@ OPTIMIZERS = ("adam", "momentum", "sgd")
 
 
 def step_rates(learning_rate: Rate, steps: int) -> Floats:
-    """Learning rates [steps], finite and > 0, from a number, a function of the step 0, 1, ..., or an array [steps]."""
-    rates = np.asarray([learning_rate(i) for i in range(steps)] if callable(learning_rate) else learning_rate)
+    """Learning rates [steps], finite and > 0, from a number, a function of the step
+    0, 1, ..., or an array [steps].
+    """
+    rates = np.asarray(
+        [learning_rate(i) for i in range(steps)]
+        if callable(learning_rate)
+        else learning_rate
+    )
     if rates.dtype.kind not in "fiu":
-        raise TypeError(f"learning_rate must be a number, an array of them or a callable, got {learning_rate!r}")
+        raise TypeError(
+            "learning_rate must be a number, an array of them or a callable, got"
+            f" {learning_rate!r}"
+        )
     if rates.shape not in ((), (steps,)):
-        raise ValueError(f"learning_rate must have one entry for each of {steps} steps, got shape {rates.shape}")
+        raise ValueError(
+            f"learning_rate must have one entry for each of {steps} steps, got shape"
+            f" {rates.shape}"
+        )
     rates = rates.astype(np.float64)
     wrong = ~(np.isfinite(rates) & (rates > 0))
     if wrong.any():
         at = int(np.argmax(wrong))
-        raise ValueError(f"learning_rate must be finite and > 0 at every step, got {rates.flat[at]} at step {at}")
+        raise ValueError(
+            f"learning_rate must be finite and > 0 at every step, got {rates.flat[at]}"
+            f" at step {at}"
+        )
     return np.broadcast_to(rates, (steps,))
 
 
@@ -40,8 +57,8 @@ def epoch_factors(schedule: Schedule, epochs: int) -> Floats:
     Parameters
     ----------
     schedule : mapping of int to float, optional
-        Schedule ``{epoch: factor}``: each factor holds from its epoch on, and the factor is 1 before the first such
-        epoch. With None it is always 1.
+        Schedule ``{epoch: factor}``: each factor holds from its epoch on, and the
+        factor is 1 before the first such epoch. With None it is always 1.
     epochs : int, >= 1
 
     Returns
@@ -62,16 +79,22 @@ def epoch_factors(schedule: Schedule, epochs: int) -> Floats:
     array([1.  , 1.  , 0.1 , 0.01, 0.01])
     """
     if not isinstance(schedule, Mapping | None):
-        raise TypeError(f"schedule must be None or a mapping of epochs to factors, got schedule={schedule!r}")
+        raise TypeError(
+            "schedule must be None or a mapping of epochs to factors, got"
+            f" schedule={schedule!r}"
+        )
     factors = np.ones(epochs)
     for epoch, factor in sorted((schedule or {}).items()):
-        factors[check.at_least("epochs of schedule", epoch, 0) :] = check.real("factors of schedule", factor)
+        factors[check.at_least("epochs of schedule", epoch, 0) :] = check.real(
+            "factors of schedule", factor
+        )
     return factors
 
 
 @dataclass(frozen=True)
 class Optimizer:
-    """Adam, or stochastic gradient descent with or without momentum; other settings are PyTorch's defaults.
+    """Adam, or stochastic gradient descent with or without momentum; other settings are
+    PyTorch's defaults.
 
     Parameters
     ----------
@@ -92,14 +115,24 @@ class Optimizer:
         check.real("weight_decay", self.weight_decay)
 
     def over(self, parameters: Iterable[Any]) -> torch.optim.Optimizer:
-        """Make the optimizer of parameters or groups of parameters; the caller sets the learning rate of each step.
+        """Make the optimizer of parameters or groups of parameters; the caller sets the
+        learning rate of each step.
 
-        A fused optimizer works entry by entry, so models that are stacked in one tensor remain independent.
+        A fused optimizer works entry by entry, so models that are stacked in one tensor
+        remain independent.
         """
         if self.kind == "adam":
-            return torch.optim.Adam(parameters, weight_decay=self.weight_decay, fused=True)
+            return torch.optim.Adam(
+                parameters, weight_decay=self.weight_decay, fused=True
+            )
         momentum = self.momentum if self.kind == "momentum" else 0.0
-        return torch.optim.SGD(parameters, lr=1.0, momentum=momentum, weight_decay=self.weight_decay, fused=True)
+        return torch.optim.SGD(
+            parameters,
+            lr=1.0,
+            momentum=momentum,
+            weight_decay=self.weight_decay,
+            fused=True,
+        )
 
 
 def checked_momentum(momentum: float) -> float:

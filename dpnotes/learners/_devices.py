@@ -15,7 +15,10 @@ def choose_device(device: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     chosen = torch.device(device)
     if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device={device!r} is not available: PyTorch sees no GPU; use 'auto' or 'cpu'")
+        raise ValueError(
+            f"device={device!r} is not available: PyTorch sees no GPU; use 'auto' or"
+            " 'cpu'"
+        )
     return chosen
 
 
@@ -29,8 +32,9 @@ def device_name(device: str) -> str:
 def one_thread() -> Iterator[None]:
     """Restrict PyTorch to one CPU thread within a block.
 
-    The steps of small models are too short to be shared between threads; if shared, they take much longer on busy
-    cores. To train several models at once, use several processes, each with one thread.
+    The steps of small models are too short to be shared between threads; if shared,
+    they take much longer on busy cores. To train several models at once, use several
+    processes, each with one thread.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -41,8 +45,13 @@ def one_thread() -> Iterator[None]:
 
 
 def spawned_seed(seed: int, *key: int) -> int:
-    """Seed of 63 bits, spawned from ``seed`` and the numbers of a model and of a purpose."""
-    return int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1, np.uint64)[0] >> np.uint64(1))
+    """Seed of 63 bits, spawned from ``seed`` and the numbers of a model and of a
+    purpose.
+    """
+    return int(
+        np.random.SeedSequence(seed, spawn_key=key).generate_state(1, np.uint64)[0]
+        >> np.uint64(1)
+    )
 
 
 def torch_generator(seed: int, *key: int) -> torch.Generator:

@@ -1,7 +1,9 @@
-"""Common parts of all learners by DP-SGD: random batches, Gaussian noise, and the checks of their settings.
+"""Common parts of all learners by DP-SGD: random batches, Gaussian noise, and the
+checks of their settings.
 
-Each model has three separate streams for initial weights, batches and noise, spawned from the seed and the model's
-index. Therefore the draws of a model depend neither on the number of models nor on the chunks.
+Each model has three separate streams for initial weights, batches and noise, spawned
+from the seed and the model's index. Therefore the draws of a model depend neither on
+the number of models nor on the chunks.
 """
 
 from __future__ import annotations
@@ -20,14 +22,21 @@ from dpnotes.learners._descent import Rate, step_rates
 from dpnotes.learners._devices import spawned_seed
 
 WEIGHTS, BATCHES, NOISE = range(3)  # what the streams of a model are for
-NOISE_BLOCK = 2**18  # numbers that a GPU draws for one model at once: a fixed size, since it decides the stream
-SAFE = {torch.float32: (2.0**-30, 2.0**60), torch.float64: (2.0**-300, 2.0**500)}  # norms with squares to spare
+# numbers that a GPU draws for one model at once: a fixed size, since it decides the
+# stream
+NOISE_BLOCK = 2**18
+# norms with squares to spare
+SAFE = {torch.float32: (2.0**-30, 2.0**60), torch.float64: (2.0**-300, 2.0**500)}
 
-Normal = Callable[[int], Floats]  # gives so many standard normal numbers, independent of all that was given before
+# gives so many standard normal numbers, independent of all that was given before
+Normal = Callable[[int], Floats]
 
 
-def dp_sgd_batches(n: int, *, sample_rate: float, seed: int, model: int = 0) -> Iterator[Integers]:
-    """Yield the Poisson batches that :func:`fit_dp_sgd_linear` and :func:`fit_dp_sgd_network` draw for one model.
+def dp_sgd_batches(
+    n: int, *, sample_rate: float, seed: int, model: int = 0
+) -> Iterator[Integers]:
+    """Yield the Poisson batches that :func:`fit_dp_sgd_linear` and
+    :func:`fit_dp_sgd_network` draw for one model.
 
     Parameters
     ----------
@@ -42,23 +51,31 @@ def dp_sgd_batches(n: int, *, sample_rate: float, seed: int, model: int = 0) -> 
     Yields
     ------
     ndarray of int
-        Positions 0..n - 1 of the rows of a batch, which can be empty; the iterator does not end.
+        Positions 0..n - 1 of the rows of a batch, which can be empty; the iterator does
+        not end.
 
     Examples
     --------
     >>> next(dp_sgd_batches(10, sample_rate=0.3, seed=1)).tolist()
     [0, 7, 4]
     """
-    rate, generator = checked_rate(sample_rate), np.random.Generator(np.random.PCG64(stream(seed, model, BATCHES)))
+    rate, generator = (
+        checked_rate(sample_rate),
+        np.random.Generator(np.random.PCG64(stream(seed, model, BATCHES))),
+    )
     while True:  # a binomial size, then a subset of that size: the same as n coins
-        yield generator.choice(n, generator.binomial(n, rate), replace=False, shuffle=False)
+        yield generator.choice(
+            n, generator.binomial(n, rate), replace=False, shuffle=False
+        )
 
 
 def checked_rate(sample_rate: float) -> float:
     """Check a sample rate, which is in (0, 1]."""
     rate = check.positive("sample_rate", sample_rate)
     if rate > 1:
-        raise ValueError(f"sample_rate must be in (0, 1], got sample_rate={sample_rate}")
+        raise ValueError(
+            f"sample_rate must be in (0, 1], got sample_rate={sample_rate}"
+        )
     return rate
 
 
@@ -68,10 +85,13 @@ class Settings:
     Parameters
     ----------
     data : torch.Tensor, shape [n, ...]
-        Rows, each of which is in a batch with probability ``sample_rate``, independently of all others.
-    noise_multiplier, clipping_norm, learning_rate, steps, sample_rate, n_records, seed, normal
-        Arguments of the caller; see :func:`fit_dp_sgd_linear`. With noise, the clipping norm must be one to which rows
-        of any size can be scaled in the dtype of the data.
+        Rows, each of which is in a batch with probability ``sample_rate``,
+        independently of all others.
+    noise_multiplier, clipping_norm, learning_rate, steps, sample_rate, n_records, seed,
+    normal
+        Arguments of the caller; see :func:`fit_dp_sgd_linear`. With noise, the clipping
+        norm must be one to which rows of any size can be scaled in the dtype of the
+        data.
     n_models : int, optional
         Number of models if there is a single noise multiplier; by default one.
 
@@ -103,49 +123,84 @@ class Settings:
     ) -> None:
         noise = check.array("noise_multiplier", noise_multiplier, finite=True)
         if noise.ndim > 1 or noise.size == 0:
-            raise ValueError(f"noise_multiplier must be a number or have shape [n_models], got shape {noise.shape}")
+            raise ValueError(
+                "noise_multiplier must be a number or have shape [n_models], got shape"
+                f" {noise.shape}"
+            )
         if noise.ndim == 1 and n_models not in (None, len(noise)):
             raise ValueError(
-                f"noise_multiplier has {len(noise)} entries for {n_models} models; give one number or one for each"
+                f"noise_multiplier has {len(noise)} entries for {n_models} models; give"
+                " one number or one for each"
             )
         if not clipping_norm > 0:
-            raise ValueError(f"clipping_norm must be positive, got clipping_norm={clipping_norm}")
+            raise ValueError(
+                f"clipping_norm must be positive, got clipping_norm={clipping_norm}"
+            )
         if math.isinf(clipping_norm) and noise.any():
             raise ValueError(
-                f"clipping_norm=inf needs noise_multiplier=0, got noise_multiplier={noise.max():g}: the noise is a "
-                "multiple of the clipping norm, and without a finite norm no noise hides an example"
+                "clipping_norm=inf needs noise_multiplier=0, got"
+                f" noise_multiplier={noise.max():g}: the noise is a multiple of the"
+                " clipping norm, and without a finite norm no noise hides an example"
             )
         low, high = SAFE[data.dtype]
         if noise.any() and not low <= clipping_norm <= high:
             raise ValueError(
-                f"clipping_norm must be in [{low:.2g}, {high:.2g}] for {data.dtype}, got clipping_norm={clipping_norm}"
+                f"clipping_norm must be in [{low:.2g}, {high:.2g}] for {data.dtype},"
+                f" got clipping_norm={clipping_norm}"
             )
-        self.noise_multiplier = np.broadcast_to(noise, (len(noise) if noise.ndim else n_models or 1,))
-        self.clipping_norm, self.n, self.normal = float(clipping_norm), len(data), normal
+        self.noise_multiplier = np.broadcast_to(
+            noise, (len(noise) if noise.ndim else n_models or 1,)
+        )
+        self.clipping_norm, self.n, self.normal = (
+            float(clipping_norm),
+            len(data),
+            normal,
+        )
         self.rates = step_rates(learning_rate, check.at_least("steps", steps, 1))
         self.sample_rate = checked_rate(sample_rate)
-        records = self.n if n_records is None else check.at_least("n_records", n_records, self.n)
+        records = (
+            self.n
+            if n_records is None
+            else check.at_least("n_records", n_records, self.n)
+        )
         self.expected_batch = self.sample_rate * records
         self.seed = check.at_least("seed", seed, 0)
 
     def batches(self, model: int) -> Iterator[Integers]:
-        """Yield the positions 0..n - 1 of the rows of each batch of a model, without end."""
-        return dp_sgd_batches(self.n, sample_rate=self.sample_rate, seed=self.seed, model=model)
+        """Yield the positions 0..n - 1 of the rows of each batch of a model, without
+        end.
+        """
+        return dp_sgd_batches(
+            self.n, sample_rate=self.sample_rate, seed=self.seed, model=model
+        )
 
-    def noise(self, models: Integers, size: int, device: torch.device) -> GaussianNoise | None:
-        """Noise on ``size`` coordinates of the summed gradients of some models; None if they have none."""
+    def noise(
+        self, models: Integers, size: int, device: torch.device
+    ) -> GaussianNoise | None:
+        """Noise on ``size`` coordinates of the summed gradients of some models; None
+        if they have none.
+        """
         noise = self.noise_multiplier[models]
         if not noise.any():
             return None
-        return GaussianNoise(self.seed, models.tolist(), noise * self.clipping_norm, size, device, self.normal)
+        return GaussianNoise(
+            self.seed,
+            models.tolist(),
+            noise * self.clipping_norm,
+            size,
+            device,
+            self.normal,
+        )
 
 
 class GaussianNoise:
-    """Normal numbers for several models, float64, from a separate generator for each model.
+    """Normal numbers for several models, float64, from a separate generator for each
+    model.
 
-    On a CPU, NumPy draws the numbers. A GPU draws its numbers itself, because a CPU would be too slow. The streams
-    differ, so noisy models depend on the kind of device. On neither kind do a model's numbers depend on the other
-    models. Numbers of another source (``normal``) are always made on the CPU.
+    On a CPU, NumPy draws the numbers. A GPU draws its numbers itself, because a CPU
+    would be too slow. The streams differ, so noisy models depend on the kind of device.
+    On neither kind do a model's numbers depend on the other models. Numbers of another
+    source (``normal``) are always made on the CPU.
 
     Parameters
     ----------
@@ -177,7 +232,10 @@ class GaussianNoise:
         if normal is not None:
             return
         if device.type == "cpu":
-            self._numpy = [np.random.Generator(np.random.SFC64(stream(seed, model, NOISE))) for model in models]
+            self._numpy = [
+                np.random.Generator(np.random.SFC64(stream(seed, model, NOISE)))
+                for model in models
+            ]
             return
         seeds = [spawned_seed(seed, model, NOISE) for model in models]
         self._torch = [torch.Generator(device).manual_seed(own) for own in seeds]
@@ -187,7 +245,9 @@ class GaussianNoise:
     def draw(self) -> Tensor:
         """Draw the numbers of the next step, shape [models, size]."""
         if self._normal is not None:
-            numbers = torch.from_numpy(self._normal(self._shape[0] * self._shape[1])).view(self._shape)
+            numbers = torch.from_numpy(
+                self._normal(self._shape[0] * self._shape[1])
+            ).view(self._shape)
             return numbers.to(self._device).mul_(self._std)
         if self._device.type == "cpu":
             drawn = np.empty(self._shape)
@@ -196,7 +256,13 @@ class GaussianNoise:
             return torch.from_numpy(drawn).mul_(self._std)
         if not self._left:
             block = [
-                torch.randn(self._steps, self._shape[1], dtype=torch.float64, device=self._device, generator=generator)
+                torch.randn(
+                    self._steps,
+                    self._shape[1],
+                    dtype=torch.float64,
+                    device=self._device,
+                    generator=generator,
+                )
                 for generator in self._torch
             ]
             self._left = list(torch.stack(block, dim=1).flip(0))

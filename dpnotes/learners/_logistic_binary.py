@@ -1,4 +1,6 @@
-"""Binary logistic regression on many subsets of one data set at once, by Newton's method in dual or primal form."""
+"""Binary logistic regression on many subsets of one data set at once, by Newton's
+method in dual or primal form.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ HALVINGS = 30
 
 
 class Newton(ABC):
-    """State of k binary logistic regressions with m rows each; their objectives are sums over the rows.
+    """State of k binary logistic regressions with m rows each; their objectives are
+    sums over the rows.
 
     Parameters
     ----------
@@ -42,36 +45,60 @@ class Newton(ABC):
     v: Tensor
 
     def __init__(
-        self, rows: Tensor, labels: Tensor, *, penalty: Tensor, counts: Tensor | None, intercept: bool
+        self,
+        rows: Tensor,
+        labels: Tensor,
+        *,
+        penalty: Tensor,
+        counts: Tensor | None,
+        intercept: bool,
     ) -> None:
-        self.labels, self.penalty, self.counts, self.intercept = labels, penalty, counts, intercept
+        self.labels, self.penalty, self.counts, self.intercept = (
+            labels,
+            penalty,
+            counts,
+            intercept,
+        )
         self.f = torch.zeros_like(labels)
         self.b = torch.zeros_like(penalty)
         self.prepare(rows)
 
     @abstractmethod
     def prepare(self, rows: Tensor) -> None:
-        """Set the first coordinates ``v``, and compute the values of the rows that the steps need."""
+        """Set the first coordinates ``v``, and compute the values of the rows that
+        the steps need.
+        """
 
     def residual(self) -> tuple[Tensor, Tensor]:
-        """Labels minus probabilities, and the variances p (1 - p), both [k, m] and 0 at padding."""
+        """Labels minus probabilities, and the variances p (1 - p), both [k, m] and 0
+        at padding.
+        """
         p = self.f.sigmoid()
         r, variance = self.labels - p, p * (1 - p)
-        return (r, variance) if self.counts is None else (r * self.counts, variance * self.counts)
+        return (
+            (r, variance)
+            if self.counts is None
+            else (r * self.counts, variance * self.counts)
+        )
 
     def objective(self, f: Tensor, v: Tensor, b: Tensor) -> Tensor:
         """Objective [k] at coordinates v and intercepts b, where the logits are f."""
-        loss = softplus((1 - 2 * self.labels) * f)  # not softplus(f) - labels f, whose rounding is that of f
+        # not softplus(f) - labels f, whose rounding is that of f
+        loss = softplus((1 - 2 * self.labels) * f)
         loss = loss if self.counts is None else loss * self.counts
         return loss.sum(1) + self.penalised(v, v, f, b) / 2
 
     @abstractmethod
     def penalised(self, u: Tensor, v: Tensor, f: Tensor, b: Tensor) -> Tensor:
-        """Penalty times the inner product [k] of the weights at coordinates u and v; f are the logits at (v, b)."""
+        """Penalty times the inner product [k] of the weights at coordinates u and v;
+        f are the logits at (v, b).
+        """
 
     @abstractmethod
     def gradient(self, r: Tensor) -> Tensor:
-        """Compute the max-norm [k] of the gradient, or an upper bound, and save what the step needs."""
+        """Compute the max-norm [k] of the gradient, or an upper bound, and save what
+        the step needs.
+        """
 
     @abstractmethod
     def step(self, r: Tensor, variance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -79,21 +106,29 @@ class Newton(ABC):
 
     @abstractmethod
     def solution(self, v: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-        """Convert coordinates of all models, in the original numbering, to weights [k, d] and intercepts [k]."""
+        """Convert coordinates of all models, in the original numbering, to weights
+        [k, d] and intercepts [k].
+        """
 
     def keep(self, models: Tensor) -> None:
-        """Drop all models except these; attributes whose names start with ``all_`` do not change."""
+        """Drop all models except these; attributes whose names start with ``all_``
+        do not change.
+        """
         for name, value in list(vars(self).items()):
             if isinstance(value, Tensor) and not name.startswith("all_"):
                 setattr(self, name, value[models])
 
 
 class DualNewton(Newton):
-    """Newton's method for a [k, m], where w = X' a / penalty; at the minimum, a is labels minus probabilities."""
+    """Newton's method for a [k, m], where w = X' a / penalty; at the minimum, a is
+    labels minus probabilities.
+    """
 
     @staticmethod
     def memory(m: int, d: int, itemsize: int) -> tuple[int, int]:
-        """Bytes of one model, and the number of them that the cache of a CPU should hold."""
+        """Bytes of one model, and the number of them that the cache of a CPU should
+        hold.
+        """
         return itemsize * (m * d + 3 * m * m + 20 * m), itemsize * (m * d + 2 * m * m)
 
     def prepare(self, rows: Tensor) -> None:
@@ -107,7 +142,8 @@ class DualNewton(Newton):
     def gradient(self, r: Tensor) -> Tensor:
         self._off = r - self.v  # the gradient in w is -X' off
         self._image = torch.bmm(self._off[:, None], self.kernel)[:, 0]
-        size = (self.penalty * (self._off * self._image).sum(1)).clamp_(min=0).sqrt_()  # 2-norm
+        # 2-norm
+        size = (self.penalty * (self._off * self._image).sum(1)).clamp_(min=0).sqrt_()
         return torch.maximum(size, r.sum(1).abs()) if self.intercept else size
 
     def step(self, r: Tensor, variance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -115,7 +151,11 @@ class DualNewton(Newton):
         B = (self.kernel * h[:, :, None]).mul_(h[:, None])
         B.diagonal(dim1=1, dim2=2).add_(1)  # eigenvalues >= 1
         factor = torch.linalg.cholesky_ex(B)[0]
-        right = torch.stack([h * self._image, h], 2) if self.intercept else (h * self._image)[:, :, None]
+        right = (
+            torch.stack([h * self._image, h], 2)
+            if self.intercept
+            else (h * self._image)[:, :, None]
+        )
         solved = torch.cholesky_solve(right, factor)
         # (I + variance K) (dv) = off - variance db, and v + dv sums to 0
         dv = self._off - h * solved[:, :, 0]
@@ -127,19 +167,32 @@ class DualNewton(Newton):
         return dv, db, torch.bmm(dv[:, None], self.kernel)[:, 0] + db[:, None]
 
     def solution(self, v: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-        return torch.bmm(v[:, None], self.all_rows)[:, 0] / self.all_penalties[:, None], b
+        return (
+            torch.bmm(v[:, None], self.all_rows)[:, 0] / self.all_penalties[:, None],
+            b,
+        )
 
 
 class PrimalNewton(Newton):
-    """Newton's method in the weights [k, d]; the intercept, if any, is one more coordinate."""
+    """Newton's method in the weights [k, d]; the intercept, if any, is one more
+    coordinate.
+    """
 
     @staticmethod
     def memory(m: int, d: int, itemsize: int) -> tuple[int, int]:
-        """Bytes of one model, and the number of them that the cache of a CPU should hold."""
-        return itemsize * (2 * m * d + 2 * d * d + 20 * m), itemsize * (2 * m * d + d * d)
+        """Bytes of one model, and the number of them that the cache of a CPU should
+        hold.
+        """
+        return itemsize * (2 * m * d + 2 * d * d + 20 * m), itemsize * (
+            2 * m * d + d * d
+        )
 
     def prepare(self, rows: Tensor) -> None:
-        self.rows = torch.cat([rows, rows.new_ones((*rows.shape[:2], 1))], 2) if self.intercept else rows
+        self.rows = (
+            torch.cat([rows, rows.new_ones((*rows.shape[:2], 1))], 2)
+            if self.intercept
+            else rows
+        )
         self.v = rows.new_zeros((len(rows), self.rows.shape[2]))
         self.diagonal = self.penalty[:, None].repeat(1, self.rows.shape[2])
         if self.intercept:
@@ -149,22 +202,29 @@ class PrimalNewton(Newton):
         return (self.diagonal * u * v).sum(1)
 
     def gradient(self, r: Tensor) -> Tensor:
-        self._down = torch.bmm(r[:, None], self.rows)[:, 0].addcmul_(self.diagonal, self.v, value=-1)
+        self._down = torch.bmm(r[:, None], self.rows)[:, 0].addcmul_(
+            self.diagonal, self.v, value=-1
+        )
         return self._down.abs().amax(1)
 
     def step(self, r: Tensor, variance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         scaled = self.rows * variance.sqrt()[:, :, None]
         H = torch.bmm(scaled.mT, scaled)
         H.diagonal(dim1=1, dim2=2).add_(self.diagonal)
-        dv = torch.cholesky_solve(self._down[:, :, None], torch.linalg.cholesky_ex(H)[0])[:, :, 0]
+        dv = torch.cholesky_solve(
+            self._down[:, :, None], torch.linalg.cholesky_ex(H)[0]
+        )[:, :, 0]
         return dv, torch.zeros_like(self.b), torch.bmm(dv[:, None], self.rows.mT)[:, 0]
 
     def solution(self, v: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         return (v[:, :-1], v[:, -1]) if self.intercept else (v, b)
 
 
-def minimise(problems: Newton, tolerance: Tensor, *, max_iterations: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Minimise all problems; a model is finished as soon as its gradient is within its tolerance.
+def minimise(
+    problems: Newton, tolerance: Tensor, *, max_iterations: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Minimise all problems; a model is finished as soon as its gradient is within its
+    tolerance.
 
     Parameters
     ----------
@@ -195,16 +255,21 @@ def minimise(problems: Newton, tolerance: Tensor, *, max_iterations: int) -> tup
 
 
 def _damped(problems: Newton, dv: Tensor, db: Tensor, df: Tensor, r: Tensor) -> None:
-    """Go along the step, halved until the objective falls by a fraction of what its derivative promises."""
+    """Go along the step, halved until the objective falls by a fraction of what its
+    derivative promises.
+    """
     before = problems.objective(problems.f, problems.v, problems.b)
-    rounding = 4 * torch.finfo(before.dtype).eps * before.abs()  # of two nearly equal objectives
+    # of two nearly equal objectives
+    rounding = 4 * torch.finfo(before.dtype).eps * before.abs()
     derivative = problems.penalised(problems.v, dv, df, db) - (r * df).sum(1)
     t = torch.ones_like(before)
     for _ in range(HALVINGS):
         f = torch.addcmul(problems.f, df, t[:, None])
         v = torch.addcmul(problems.v, dv, t[:, None])
         b = torch.addcmul(problems.b, db, t)
-        high = ~(problems.objective(f, v, b) <= before + 1e-4 * t * derivative + rounding)
+        high = ~(
+            problems.objective(f, v, b) <= before + 1e-4 * t * derivative + rounding
+        )
         if not bool(high.any()):
             break
         t = torch.where(high, t / 2, t)
@@ -226,36 +291,40 @@ def fit_binary_logistic(
 ) -> LogisticModels:
     """Fit one binary logistic regression to each subset of the rows.
 
-    Model k minimises F(w, b) = 1/m sum_i log(1 + exp(-s_i (w'x_i + b))) + l2/2 |w|^2, with s_i = 2 y_i - 1, over the m
-    rows of its subset. Damped Newton steps continue until the max-norm of the gradient is within ``tolerance``.
-    scikit-learn's C is 1/(m l2). The linear system of a step is m x m (dual) for m <= d; otherwise it has the size of
-    the weights. The result depends neither on the other models nor, up to rounding, on ``chunk``.
+    Model k minimises F(w, b) = 1/m sum_i log(1 + exp(-s_i (w'x_i + b))) + l2/2 |w|^2,
+    with s_i = 2 y_i - 1, over the m rows of its subset. Damped Newton steps continue
+    until the max-norm of the gradient is within ``tolerance``. scikit-learn's C is 1/(m
+    l2). The linear system of a step is m x m (dual) for m <= d; otherwise it has the
+    size of the weights. The result depends neither on the other models nor, up to
+    rounding, on ``chunk``.
 
     Parameters
     ----------
     X : ndarray of float32 or float64, shape [n, d], finite
     y : ndarray of int, shape [n], 0 or 1
     subsets : ndarray of int, shape [M, m], or a sequence of M arrays of row indices
-        Row indices of each model, of any lengths >= 1. Repeats are allowed and count as often as they occur.
+        Row indices of each model, of any lengths >= 1. Repeats are allowed and count as
+        often as they occur.
     l2 : float, > 0
     intercept : bool
-        Whether to fit an intercept b, which is not penalised. For a penalised intercept, append a constant feature to
-        X.
+        Whether to fit an intercept b, which is not penalised. For a penalised
+        intercept, append a constant feature to X.
     tolerance : float, > 0
     max_iterations : int, >= 0
         Largest number of iterations; 5 are usual at l2 = 1/m, 13 at l2 = 1e-4/m.
     dtype : float32 or float64, optional
-        Precision of the computation and the result; None means the dtype of X. float32 changes votes at weak
-        regularisation (l2 m <= 1e-2).
+        Precision of the computation and the result; None means the dtype of X. float32
+        changes votes at weak regularisation (l2 m <= 1e-2).
     device, chunk
         See :func:`fit_multinomial_logistic`.
 
     Returns
     -------
     LogisticModels
-        Models with ``weights`` [M, d] and ``intercept`` [M]. With an unpenalised intercept, there is no finite
-        minimiser for a subset of one class. The weights of its model are 0, and the intercept is -inf (class 0) or +inf
-        (class 1), which gives a constant vote.
+        Models with ``weights`` [M, d] and ``intercept`` [M]. With an unpenalised
+        intercept, there is no finite minimiser for a subset of one class. The weights
+        of its model are 0, and the intercept is -inf (class 0) or +inf (class 1), which
+        gives a constant vote.
 
     Raises
     ------
@@ -264,7 +333,8 @@ def fit_binary_logistic(
 
     Source
     ------
-    Rasmussen and Williams (2006), Algorithm 3.1 (the well-conditioned dual system, without intercept).
+    Rasmussen and Williams (2006), Algorithm 3.1 (the well-conditioned dual system,
+    without intercept).
 
     Examples
     --------
@@ -279,35 +349,60 @@ def fit_binary_logistic(
     fits = Fits(X, y, subsets, 2, tolerance, max_iterations, dtype, device, chunk)
     l2, rows, d = positive("l2", l2), fits.subsets, fits.X.shape[1]
     sizes, order = rows.sizes, rows.by_size()
-    second = np.add.reduceat(fits.y[rows.indices], np.cumsum(sizes) - sizes)  # records of class 1
+    # records of class 1
+    second = np.add.reduceat(fits.y[rows.indices], np.cumsum(sizes) - sizes)
     groups = []
     constant = (second == 0) | (second == sizes)
     if intercept and constant.any():
-        groups.append(Group(np.flatnonzero(constant), partial(_constant, second=second == sizes, fits=fits), 1))
+        groups.append(
+            Group(
+                np.flatnonzero(constant),
+                partial(_constant, second=second == sizes, fits=fits),
+                1,
+            )
+        )
         order = order[~constant[order]]
-    for engine, models in ((DualNewton, order[sizes[order] <= d]), (PrimalNewton, order[sizes[order] > d])):
+    for engine, models in (
+        (DualNewton, order[sizes[order] <= d]),
+        (PrimalNewton, order[sizes[order] > d]),
+    ):
         if len(models):
-            held, touched = engine.memory(int(sizes[models].max()), d, fits.dtype.itemsize)
+            held, touched = engine.memory(
+                int(sizes[models].max()), d, fits.dtype.itemsize
+            )
             fit = partial(_fitted, fits, engine=engine, l2=l2, intercept=intercept)
             groups.append(Group(models, fit, held, touched, fits.chunk))
     return fits.run(groups, (len(sizes), d))
 
 
-def _constant(some: Integers, second: NDArray[np.bool_], fits: Fits) -> tuple[Tensor, ...]:
-    """Models whose subset holds one class alone, the second or the first: the limit of the intercept, no iterations."""
+def _constant(
+    some: Integers, second: NDArray[np.bool_], fits: Fits
+) -> tuple[Tensor, ...]:
+    """Models whose subset holds one class alone, the second or the first: the limit
+    of the intercept, no iterations.
+    """
     zeros = torch.zeros(len(some), dtype=fits.kind)
     intercept = torch.where(torch.from_numpy(second[some]), torch.inf, -torch.inf)
     return zeros[:, None].expand(-1, fits.X.shape[1]), intercept, zeros, zeros
 
 
 def _fitted(
-    fits: Fits, models: Integers, *, engine: type[DualNewton] | type[PrimalNewton], l2: float, intercept: bool
+    fits: Fits,
+    models: Integers,
+    *,
+    engine: type[DualNewton] | type[PrimalNewton],
+    l2: float,
+    intercept: bool,
 ) -> tuple[Tensor, ...]:
     """Weights, intercepts, gradient norms and iterations of some models."""
     indices, inside = fits.subsets.padded(models)
     A, labels = fits.rows(indices), fits.labels(indices)
     sizes = torch.from_numpy(fits.subsets.sizes[models]).to(A)
     counts = None if inside.all() else torch.from_numpy(inside).to(A)
-    problems = engine(A, labels.to(A.dtype), penalty=l2 * sizes, counts=counts, intercept=intercept)
-    w, b, norm, count = minimise(problems, fits.tolerance * sizes, max_iterations=fits.max_iterations)
+    problems = engine(
+        A, labels.to(A.dtype), penalty=l2 * sizes, counts=counts, intercept=intercept
+    )
+    w, b, norm, count = minimise(
+        problems, fits.tolerance * sizes, max_iterations=fits.max_iterations
+    )
     return w, b if intercept else torch.zeros_like(b), norm / sizes, count

@@ -1,4 +1,6 @@
-"""Mini-batch descent for networks: one model after the other, or many in one tensor program, with the same draws."""
+"""Mini-batch descent for networks: one model after the other, or many in one tensor
+program, with the same draws.
+"""
 
 from __future__ import annotations
 
@@ -23,56 +25,76 @@ OFFSETS = 2 * PADDING + 1  # places of the crop along one side
 KINDS = 2 * OFFSETS**2  # mirrored or not, vertical and horizontal place
 Weights = dict[str, Tensor]
 Gradients = Callable[[Weights, Weights, Tensor, Tensor, Tensor], tuple[Weights, Tensor]]
-# from rows [M, b], their augmentation and the number of the batch; sets gradients and gives what sums up losses [M]
+# from rows [M, b], their augmentation and the number of the batch; sets gradients and
+# gives what sums up losses [M]
 Step = Callable[[Tensor, Tensor | None, int], Callable[[], Tensor]]
 ELEMENTWISE = (nn.ReLU, nn.LeakyReLU, nn.ELU, nn.GELU, nn.SiLU, nn.Sigmoid, nn.Tanh)
 ENGINES = ("auto", "loop", "batched")
-CHAIN_MODELS, OTHER_MODELS = 16, 64  # at least at once on a CPU: a step costs 0.2 or 1 ms beside the arithmetic
+# at least at once on a CPU: a step costs 0.2 or 1 ms beside the arithmetic
+CHAIN_MODELS, OTHER_MODELS = 16, 64
 GPU_BATCH = 512  # rows of one model's batch that fill a GPU by themselves
 
 
 def draw_crop_flips(n: int, generator: torch.Generator) -> Tensor:
-    """Draw the kinds of :func:`apply_crop_flips` for n images: int64 below ``KINDS``, shape [n], on the CPU."""
+    """Draw the kinds of :func:`apply_crop_flips` for n images: int64 below
+    ``KINDS``, shape [n], on the CPU.
+    """
     return torch.randint(KINDS, (n,), generator=generator)
 
 
 def apply_crop_flips(images: Tensor, kinds: Tensor) -> Tensor:
-    """Crop and mirror images [n, channels, height, width] by their drawn ``kinds`` [n], on the same device.
+    """Crop and mirror images [n, channels, height, width] by their drawn ``kinds`` [n],
+    on the same device.
 
-    Kind ``(mirrored * 9 + top) * 9 + left`` is the crop whose upper left corner lies ``top`` and ``left`` pixels into
-    the padded image; ``(0 * 9 + 4) * 9 + 4`` does not change the image.
+    Kind ``(mirrored * 9 + top) * 9 + left`` is the crop whose upper left corner lies
+    ``top`` and ``left`` pixels into the padded image; ``(0 * 9 + 4) * 9 + 4`` does not
+    change the image.
     """
     height, width = images.shape[2:]
     places, left = kinds // OFFSETS, kinds % OFFSETS
     mirrored, top = places // OFFSETS, places % OFFSETS
-    windows = pad(images, (PADDING,) * 4).unfold(2, height, 1).unfold(3, width, 1)  # [n, channels, 9, 9, height, width]
-    crops = windows[torch.arange(len(images), device=images.device), :, top, left]  # [n, channels, height, width]
+    # [n, channels, 9, 9, height, width]
+    windows = pad(images, (PADDING,) * 4).unfold(2, height, 1).unfold(3, width, 1)
+    # [n, channels, height, width]
+    crops = windows[torch.arange(len(images), device=images.device), :, top, left]
     return torch.where(mirrored.bool()[:, None, None, None], crops.flip(3), crops)
 
 
 def stacked_gradients(template: nn.Module) -> Gradients:
-    """Return a function of trained and fixed weights, x, targets and row weights that gives gradients and logits.
+    """Return a function of trained and fixed weights, x, targets and row weights that
+    gives gradients and logits.
 
-    The M networks are stacked and have the architecture of ``template``. Trained and fixed weights [M, ...] are given
-    by name, x is [M, b, ...], and targets [M, b, n_classes] are one-hot. The row weights [M, b] are the weights of rows
-    in each model's mean. Gradients [M, ...] are for the trained weights; logits are [M, b, n_classes]. Batched matrix
-    products differentiate a chain of fully connected layers; ``torch.func``, which costs about 1 ms a call,
-    differentiates any other network.
+    The M networks are stacked and have the architecture of ``template``. Trained and
+    fixed weights [M, ...] are given by name, x is [M, b, ...], and targets [M, b,
+    n_classes] are one-hot. The row weights [M, b] are the weights of rows in each
+    model's mean. Gradients [M, ...] are for the trained weights; logits are [M, b,
+    n_classes]. Batched matrix products differentiate a chain of fully connected layers;
+    ``torch.func``, which costs about 1 ms a call, differentiates any other network.
     """
     return _of_chain(template) if is_chain(template) else _of_any(template)
 
 
 def is_chain(network: nn.Module) -> bool:
-    """Whether the network is a sequence of fully connected and elementwise layers, which may begin with flattening."""
+    """Whether the network is a sequence of fully connected and elementwise layers,
+    which may begin with flattening.
+    """
     if type(network) is not nn.Sequential:
         return False
     layers = list(network)
-    flatten = bool(layers) and type(layers[0]) is nn.Flatten and (layers[0].start_dim, layers[0].end_dim) == (1, -1)
+    flatten = (
+        bool(layers)
+        and type(layers[0]) is nn.Flatten
+        and (layers[0].start_dim, layers[0].end_dim) == (1, -1)
+    )
     rest = layers[1:] if flatten else layers
     linear = [layer for layer in rest if type(layer) is nn.Linear]
     known = all(type(layer) in (nn.Linear, *ELEMENTWISE) for layer in rest)
     once = len({id(parameter) for layer in linear for parameter in layer.parameters()})
-    return known and bool(linear) and once == sum(len(list(layer.parameters())) for layer in linear)
+    return (
+        known
+        and bool(linear)
+        and once == sum(len(list(layer.parameters())) for layer in linear)
+    )
 
 
 def _of_chain(template: nn.Module) -> Gradients:
@@ -81,16 +103,22 @@ def _of_chain(template: nn.Module) -> Gradients:
     def gradients(
         trained: Weights, fixed: Weights, x: Tensor, targets: Tensor, weight: Tensor
     ) -> tuple[Weights, Tensor]:
-        leaves = {name: value.detach().requires_grad_() for name, value in trained.items()}
+        leaves = {
+            name: value.detach().requires_grad_() for name, value in trained.items()
+        }
         values = {**leaves, **fixed}
-        h = x.flatten(2).mT  # [M, d, b]: rows last, so that the gradient of a weight lies in memory as the weight does
+        # [M, d, b]: rows last, so that the gradient of a weight lies in memory as the
+        # weight does
+        h = x.flatten(2).mT
         for name, layer in layers.items():
             if isinstance(layer, nn.Linear):
                 W, bias = values[f"{name}.weight"], values.get(f"{name}.bias")
-                h = W @ h if bias is None else torch.baddbmm(bias[:, :, None], W, h)  # [M, units, b]
+                # [M, units, b]
+                h = W @ h if bias is None else torch.baddbmm(bias[:, :, None], W, h)
             elif not isinstance(layer, nn.Flatten):
                 h = layer(h)
-        error = (torch.softmax(h.detach(), 1) - targets.mT) * weight[:, None]  # the derivative of cross-entropy
+        # the derivative of cross-entropy
+        error = (torch.softmax(h.detach(), 1) - targets.mT) * weight[:, None]
         found = torch.autograd.grad(h, list(leaves.values()), error)
         return dict(zip(leaves, found, strict=True)), h.detach().mT
 
@@ -101,9 +129,13 @@ def _of_any(template: nn.Module) -> Gradients:
     def gradients(
         trained: Weights, fixed: Weights, x: Tensor, targets: Tensor, weight: Tensor
     ) -> tuple[Weights, Tensor]:
-        logits, back, *_ = vjp(lambda own: functional_call(template, {**own, **fixed}, (x,)), trained)
-        probabilities = torch.softmax(logits.T.contiguous(), 0).T  # classes first: ten times faster on a CPU
-        (found,) = back((probabilities - targets) * weight[:, None])  # the derivative of cross-entropy
+        logits, back, *_ = vjp(
+            lambda own: functional_call(template, {**own, **fixed}, (x,)), trained
+        )
+        # classes first: ten times faster on a CPU
+        probabilities = torch.softmax(logits.T.contiguous(), 0).T
+        # the derivative of cross-entropy
+        (found,) = back((probabilities - targets) * weight[:, None])
         return found, logits
 
     return vmap(gradients)
@@ -130,7 +162,13 @@ class Start:
 
     def digest(self) -> str:
         """Digest of all fields."""
-        return digest(self.rows, repr(self.network), *self.network.parameters(), self.orders, self.changes)
+        return digest(
+            self.rows,
+            repr(self.network),
+            *self.network.parameters(),
+            self.orders,
+            self.changes,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,46 +202,79 @@ class Training:
 
     def __post_init__(self) -> None:
         if self.augmentation not in (None, "crop-flip"):
-            raise ValueError(f"augmentation must be None or 'crop-flip', got augmentation={self.augmentation!r}")
+            raise ValueError(
+                "augmentation must be None or 'crop-flip', got"
+                f" augmentation={self.augmentation!r}"
+            )
         if self.augmentation and self.images.ndim != 4:
             raise ValueError(
-                f"augmentation='crop-flip' needs images [n, channels, height, width], got {self.images.ndim} axes"
+                "augmentation='crop-flip' needs images [n, channels, height, width],"
+                f" got {self.images.ndim} axes"
             )
 
     @cached_property
     def digest(self) -> str:
         """Digest of data and settings."""
-        settings = (self.n_classes, self.dtype, self.batch_size, self.optimizer, self.augmentation)
+        settings = (
+            self.n_classes,
+            self.dtype,
+            self.batch_size,
+            self.optimizer,
+            self.augmentation,
+        )
         return digest(self.images, self.labels, self.rates, *settings)
 
     def take(self, rows: Tensor, kinds: Tensor | None) -> Tensor:
-        """Images of ``rows`` [..., b], augmented by ``kinds`` [..., b], as inputs of the network."""
-        images = self.images.index_select(0, rows.flatten())  # copies whole rows, twice as fast as an index
+        """Images of ``rows`` [..., b], augmented by ``kinds`` [..., b], as inputs of
+        the network.
+        """
+        # copies whole rows, twice as fast as an index
+        images = self.images.index_select(0, rows.flatten())
         images = images if kinds is None else apply_crop_flips(images, kinds.flatten())
         return as_pixels(images, self.dtype).view(*rows.shape, *images.shape[1:])
 
-    def batches(self, orders: Tensor, kinds: Tensor | None) -> Iterator[tuple[Tensor, Tensor | None]]:
-        """Rows of each batch of an epoch with these orders [..., m], and their augmentation, both on the device."""
+    def batches(
+        self, orders: Tensor, kinds: Tensor | None
+    ) -> Iterator[tuple[Tensor, Tensor | None]]:
+        """Rows of each batch of an epoch with these orders [..., m], and their
+        augmentation, both on the device.
+        """
         where, size = self.images.device, self.batch_size
         rows = torch.split(orders.to(where), size, dim=-1)
-        changes = [None] * len(rows) if kinds is None else torch.split(kinds.to(where), size, dim=-1)
+        changes = (
+            [None] * len(rows)
+            if kinds is None
+            else torch.split(kinds.to(where), size, dim=-1)
+        )
         return zip(rows, changes, strict=True)
 
 
-def train(starts: Sequence[Start], training: Training, engine: str) -> tuple[Weights, Floats]:
-    """Train models that have equally many batches in an epoch; return parameters and mean losses, on the CPU.
+def train(
+    starts: Sequence[Start], training: Training, engine: str
+) -> tuple[Weights, Floats]:
+    """Train models that have equally many batches in an epoch; return parameters and
+    mean losses, on the CPU.
 
-    The engine makes a :data:`Step` of the models, and everything else is the same for one model and for many models.
-    Parameters have a leading axis of models if models are trained together; losses [M] are means over the last epoch.
+    The engine makes a :data:`Step` of the models, and everything else is the same for
+    one model and for many models. Parameters have a leading axis of models if models
+    are trained together; losses [M] are means over the last epoch.
     """
-    parameters, trained, step = _alone(starts[0], training) if engine == "loop" else _together(starts, training)
+    parameters, trained, step = (
+        _alone(starts[0], training) if engine == "loop" else _together(starts, training)
+    )
     sizes = torch.tensor([len(start.rows) for start in starts])
-    losses = torch.zeros(len(starts), dtype=torch.float64, device=training.images.device)
+    losses = torch.zeros(
+        len(starts), dtype=torch.float64, device=training.images.device
+    )
     optimizer, epochs = training.optimizer.over(trained), len(training.rates)
     tensors = [*parameters.values(), losses]
 
     def digest_of_all() -> str:
-        return digest(training.digest, [start.digest() for start in starts], [value.shape for value in tensors])
+        return digest(
+            training.digest,
+            [start.digest() for start in starts],
+            [value.shape for value in tensors],
+        )
 
     progress = Progress(training.checkpoint, digest_of_all, tensors, optimizer)
     done = progress.resume()
@@ -218,14 +289,24 @@ def train(starts: Sequence[Start], training: Training, engine: str) -> tuple[Wei
             if epoch == epochs - 1:
                 losses += loss()
         progress.keep(epoch + 1, last=epoch + 1 == epochs)
-    final = {name: value.detach().cpu().contiguous() for name, value in parameters.items()}
+    final = {
+        name: value.detach().cpu().contiguous() for name, value in parameters.items()
+    }
     return final, (losses.cpu() / sizes).numpy()
 
 
 def _alone(start: Start, training: Training) -> tuple[Weights, list[Tensor], Step]:
-    """Parameters of one network, those that are trained, and its step by PyTorch's own differentiation."""
-    network = start.network.to(training.images.device).to(memory_format=torch.channels_last).train()
-    trained: list[Tensor] = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    """Parameters of one network, those that are trained, and its step by PyTorch's
+    own differentiation.
+    """
+    network = (
+        start.network.to(training.images.device)
+        .to(memory_format=torch.channels_last)
+        .train()
+    )
+    trained: list[Tensor] = [
+        parameter for parameter in network.parameters() if parameter.requires_grad
+    ]
 
     def step(rows: Tensor, changes: Tensor | None, number: int) -> Callable[[], Tensor]:
         for parameter in trained:
@@ -238,31 +319,49 @@ def _alone(start: Start, training: Training) -> tuple[Weights, list[Tensor], Ste
     return dict(network.named_parameters()), trained, step
 
 
-def _together(starts: Sequence[Start], training: Training) -> tuple[Weights, list[Tensor], Step]:
-    """Parameters [M, ...] of networks of one architecture, those that are trained, and their step in one program.
+def _together(
+    starts: Sequence[Start], training: Training
+) -> tuple[Weights, list[Tensor], Step]:
+    """Parameters [M, ...] of networks of one architecture, those that are trained, and
+    their step in one program.
 
     The last batch of an epoch is filled up to the longest with rows of weight 0.
     """
-    where, template = training.images.device, starts[0].network.to(training.images.device).train()
+    where, template = (
+        training.images.device,
+        starts[0].network.to(training.images.device).train(),
+    )
     named = [dict(start.network.named_parameters()) for start in starts]
-    stacked = {name: torch.stack([one[name].detach().cpu() for one in named]).to(where) for name in named[0]}
-    trained = {name: value for name, value in stacked.items() if named[0][name].requires_grad}
+    stacked = {
+        name: torch.stack([one[name].detach().cpu() for one in named]).to(where)
+        for name in named[0]
+    }
+    trained = {
+        name: value for name, value in stacked.items() if named[0][name].requires_grad
+    }
     fixed = {name: value for name, value in stacked.items() if name not in trained}
     sizes = torch.tensor([len(start.rows) for start in starts])
-    counts = (torch.arange(int(sizes.max())) < sizes[:, None]).to(training.dtype)  # [M, longest]
+    # [M, longest]
+    counts = (torch.arange(int(sizes.max())) < sizes[:, None]).to(training.dtype)
     batches = torch.split(counts, training.batch_size, dim=1)
-    weights = [(batch / batch.sum(1, keepdim=True)).to(where) for batch in batches]  # of rows in the mean over a batch
+    # of rows in the mean over a batch
+    weights = [(batch / batch.sum(1, keepdim=True)).to(where) for batch in batches]
     one_hot = torch.eye(training.n_classes, dtype=training.dtype, device=where)
     gradients_of = stacked_gradients(template)
 
     def step(rows: Tensor, changes: Tensor | None, number: int) -> Callable[[], Tensor]:
         y, weight = training.labels[rows], weights[number]
-        gradients, logits = gradients_of(trained, fixed, training.take(rows, changes), one_hot[y], weight)
+        gradients, logits = gradients_of(
+            trained, fixed, training.take(rows, changes), one_hot[y], weight
+        )
         for name, value in trained.items():
-            value.grad = gradients[name].contiguous()  # the fused optimizer takes entries in storage order
+            # the fused optimizer takes entries in storage order
+            value.grad = gradients[name].contiguous()
 
         def losses() -> Tensor:
-            each = cross_entropy(logits.flatten(0, 1), y.flatten(), reduction="none").view(rows.shape)
+            each = cross_entropy(
+                logits.flatten(0, 1), y.flatten(), reduction="none"
+            ).view(rows.shape)
             return (each * (weight > 0)).sum(1)
 
         return losses
@@ -270,30 +369,49 @@ def _together(starts: Sequence[Start], training: Training) -> tuple[Weights, lis
     return stacked, list(trained.values()), step
 
 
-def _epoch(starts: Sequence[Start], augmentation: str | None, *, longest: int) -> tuple[Tensor, Tensor | None]:
-    """Rows of the next epoch and their augmentation [M, longest], filled up with each model's first row, unchanged."""
+def _epoch(
+    starts: Sequence[Start], augmentation: str | None, *, longest: int
+) -> tuple[Tensor, Tensor | None]:
+    """Rows of the next epoch and their augmentation [M, longest], filled up with
+    each model's first row, unchanged.
+    """
     orders = torch.stack([start.rows[:1].expand(longest) for start in starts])
     kinds = torch.zeros_like(orders)
     for order, kind, start in zip(orders, kinds, starts, strict=True):
-        order[: len(start.rows)] = start.rows[torch.randperm(len(start.rows), generator=start.orders)]
+        order[: len(start.rows)] = start.rows[
+            torch.randperm(len(start.rows), generator=start.orders)
+        ]
         if augmentation is not None:
             kind[: len(start.rows)] = draw_crop_flips(len(start.rows), start.changes)
     return orders, None if augmentation is None else kinds
 
 
 def as_pixels(images: Tensor, dtype: torch.dtype) -> Tensor:
-    """Convert images to the input of a network: bytes divided by 255, all in ``dtype``."""
-    return images.to(dtype).div_(255) if images.dtype == torch.uint8 else images.to(dtype)
+    """Convert images to the input of a network: bytes divided by 255, all in
+    ``dtype``.
+    """
+    return (
+        images.to(dtype).div_(255) if images.dtype == torch.uint8 else images.to(dtype)
+    )
 
 
-def choose_engine(engine: str, network: nn.Module, device: torch.device, *, n_models: int, batch_size: int) -> str:
-    """Choose the engine of :func:`fit_networks`: ``"loop"``, one model after the other, or ``"batched"``, all at once.
+def choose_engine(
+    engine: str,
+    network: nn.Module,
+    device: torch.device,
+    *,
+    n_models: int,
+    batch_size: int,
+) -> str:
+    """Choose the engine of :func:`fit_networks`: ``"loop"``, one model after the other,
+    or ``"batched"``, all at once.
 
     Parameters
     ----------
     engine : {"auto", "loop", "batched"}
-        Requested engine. ``"auto"`` takes the loop for one model, for convolutions on a CPU (arithmetic already limits
-        them, and batching is slower) and for batches that fill a GPU.
+        Requested engine. ``"auto"`` takes the loop for one model, for convolutions on a
+        CPU (arithmetic already limits them, and batching is slower) and for batches
+        that fill a GPU.
     network : torch.nn.Module
     device : torch.device
     n_models, batch_size : int
@@ -312,13 +430,22 @@ def choose_engine(engine: str, network: nn.Module, device: torch.device, *, n_mo
 
 def has_convolutions(network: nn.Module) -> bool:
     """Whether a layer of the network is a convolution."""
-    return any(isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d) for layer in network.modules())
+    return any(
+        isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d)
+        for layer in network.modules()
+    )
 
 
-def model_bytes(network: nn.Module, example: Tensor, n_activations: int, *, batch_size: int) -> int:
-    """Bytes of one model while it is trained: weights, gradients, moments, and a batch, forward and backward."""
+def model_bytes(
+    network: nn.Module, example: Tensor, n_activations: int, *, batch_size: int
+) -> int:
+    """Bytes of one model while it is trained: weights, gradients, moments, and a
+    batch, forward and backward.
+    """
     parameters = sum(parameter.numel() for parameter in network.parameters())
-    return example.itemsize * (5 * parameters + batch_size * (2 * example.numel() + 3 * n_activations))
+    return example.itemsize * (
+        5 * parameters + batch_size * (2 * example.numel() + 3 * n_activations)
+    )
 
 
 def groups(
@@ -331,17 +458,24 @@ def groups(
     batch_size: int,
     chunk: int | None,
 ) -> list[Integers]:
-    """Models that are trained at once: single models in the loop, else models with equally many batches in an epoch."""
+    """Models that are trained at once: single models in the loop, else models with
+    equally many batches in an epoch.
+    """
     if engine == "loop":
         return list(np.arange(len(sizes))[:, None])
     least, n_threads = 1, None
     if chunk is None and device.type == "cpu":
         by_memory = free_bytes(device) // (2 * bytes_per_model)
-        least, n_threads = min(CHAIN_MODELS if is_chain(network) else OTHER_MODELS, by_memory), 1
+        least, n_threads = (
+            min(CHAIN_MODELS if is_chain(network) else OTHER_MODELS, by_memory),
+            1,
+        )
     batches, found = -(-sizes // batch_size), []
     for count in np.unique(batches):
         models = np.flatnonzero(batches == count)
-        at_once = chunk_size(len(models), bytes_per_model, device, chunk=chunk, n_threads=n_threads)
+        at_once = chunk_size(
+            len(models), bytes_per_model, device, chunk=chunk, n_threads=n_threads
+        )
         if at_once < least:
             at_once = -(-len(models) // -(-len(models) // least))
         found += [models[part] for part in slices(len(models), at_once)]

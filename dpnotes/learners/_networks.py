@@ -1,4 +1,6 @@
-"""Train one network for each subset of the rows, and compute the votes of all networks."""
+"""Train one network for each subset of the rows, and compute the votes of all
+networks.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,12 @@ from dpnotes.learners._checkpoints import Checkpoint
 from dpnotes.learners._chunks import RowSubsets, memory_named, row_subsets, slices
 from dpnotes.learners._descent import Optimizer, Schedule, epoch_factors
 from dpnotes.learners._devices import choose_device, one_thread, torch_generator
-from dpnotes.learners._network_initial import check_buffers, check_data, check_network, load_weights
+from dpnotes.learners._network_initial import (
+    check_buffers,
+    check_data,
+    check_network,
+    load_weights,
+)
 
 QUERY_ROWS = 2048  # rows of one forward pass when predicting: a few MB of activations
 QUERY_MODELS = 16  # models of one forward pass where they are batched
@@ -29,18 +36,21 @@ Build = Callable[[torch.Generator], nn.Module]
 class Networks:
     """Trained networks of one architecture.
 
-    ``networks[i]`` is a collection of only the i-th network, and ``networks[2:5]`` is a collection of several. Both
-    share memory with the whole collection.
+    ``networks[i]`` is a collection of only the i-th network, and ``networks[2:5]`` is a
+    collection of several. Both share memory with the whole collection.
 
     Attributes
     ----------
     parameters : dict of str to torch.Tensor
-        Weights of all models by name, with the leading axis [n_models, ...], on the CPU.
+        Weights of all models by name, with the leading axis [n_models, ...], on the
+        CPU.
     loss : ndarray of float64, shape [n_models]
         Mean training loss over the last epoch, in nats.
     """
 
-    def __init__(self, template: nn.Module, parameters: dict[str, Tensor], loss: Floats) -> None:
+    def __init__(
+        self, template: nn.Module, parameters: dict[str, Tensor], loss: Floats
+    ) -> None:
         self._template = template
         self.parameters = parameters
         self.loss = loss
@@ -56,30 +66,59 @@ class Networks:
         return Networks(self._template, chosen, self.loss[index])
 
     def state_dict(self, index: int) -> dict[str, Tensor]:
-        """Weights of one model by name, without the axis of models, as a module of the architecture loads them."""
+        """Weights of one model by name, without the axis of models, as a module of
+        the architecture loads them.
+        """
         return {name: value[index] for name, value in self.parameters.items()}
 
     def logits(self, images: NDArray[Any], *, device: str = "auto") -> Features:
-        """Logits of all models for images [n, ...], shape [n_models, n, n_classes], in the dtype of the parameters."""
+        """Logits of all models for images [n, ...], shape [n_models, n, n_classes],
+        in the dtype of the parameters.
+        """
         return self._answers(images, device, lambda z: z)
 
     def votes(self, images: NDArray[Any], *, device: str = "auto") -> Integers:
-        """Class code with the largest logit for each model and each of the images [n, ...], shape [n_models, n]."""
+        """Class code with the largest logit for each model and each of the images
+        [n, ...], shape [n_models, n].
+        """
         return self._answers(images, device, lambda z: z.argmax(2))
 
     @torch.no_grad()
-    def _answers(self, images: NDArray[Any], device: str, answer: Callable[[Tensor], Tensor]) -> NDArray[Any]:
-        """What ``answer`` makes of the logits, some models after the other, each time some rows after the other."""
+    def _answers(
+        self, images: NDArray[Any], device: str, answer: Callable[[Tensor], Tensor]
+    ) -> NDArray[Any]:
+        """What ``answer`` makes of the logits, some models after the other, each
+        time some rows after the other.
+        """
         where, parts = choose_device(device), []
         batched = where.type != "cpu" or not engines.has_convolutions(self._template)
-        together = vmap(lambda one, x: functional_call(self._template, one, (x,)), in_dims=(0, None))
+        together = vmap(
+            lambda one, x: functional_call(self._template, one, (x,)), in_dims=(0, None)
+        )
         for models in slices(len(self), QUERY_MODELS if batched else 1):
-            weights, rows = {name: value[models].to(where) for name, value in self.parameters.items()}, []
+            weights, rows = (
+                {
+                    name: value[models].to(where)
+                    for name, value in self.parameters.items()
+                },
+                [],
+            )
             first = next(iter(weights.values()))
-            alone = {name: value[0] for name, value in weights.items()} if len(first) == 1 else None
+            alone = (
+                {name: value[0] for name, value in weights.items()}
+                if len(first) == 1
+                else None
+            )
             for start in range(0, max(len(images), 1), QUERY_ROWS):
-                x = engines.as_pixels(torch.tensor(images[start : start + QUERY_ROWS], device=where), first.dtype)
-                z = together(weights, x) if alone is None else functional_call(self._template, alone, (x,))[None]
+                x = engines.as_pixels(
+                    torch.tensor(images[start : start + QUERY_ROWS], device=where),
+                    first.dtype,
+                )
+                z = (
+                    together(weights, x)
+                    if alone is None
+                    else functional_call(self._template, alone, (x,))[None]
+                )
                 rows.append(answer(z).cpu())
             parts.append(torch.cat(rows, dim=1))
         return torch.cat(parts).numpy()
@@ -110,59 +149,70 @@ def fit_networks(
 ) -> Networks:
     """Fit one network to each subset by mini-batch descent on the cross-entropy.
 
-    Every epoch goes once through the subset in a fresh random order; the last batch of an epoch may be smaller. Model i
-    draws its initial weights, its orders and its augmentation on the CPU, from separate streams that are spawned from
-    the seed and i. Therefore the result depends neither on the other models nor, up to rounding, on the device, the
-    engine or the chunk. The device holds one copy of the rows in use, and every batch is gathered from it.
+    Every epoch goes once through the subset in a fresh random order; the last batch of
+    an epoch may be smaller. Model i draws its initial weights, its orders and its
+    augmentation on the CPU, from separate streams that are spawned from the seed and i.
+    Therefore the result depends neither on the other models nor, up to rounding, on the
+    device, the engine or the chunk. The device holds one copy of the rows in use, and
+    every batch is gathered from it.
 
     Parameters
     ----------
     build : callable
-        Function ``build(generator) -> module`` that returns a network with initial weights from that generator. Batch
-        normalisation and other buffers raise an error, because they would not be separate between models. Dropout
-        raises an error, because it draws from global state.
+        Function ``build(generator) -> module`` that returns a network with initial
+        weights from that generator. Batch normalisation and other buffers raise an
+        error, because they would not be separate between models. Dropout raises an
+        error, because it draws from global state.
     images : ndarray of float32, float64 or uint8, shape [n, ...]
-        Training data in the dtype that the weights should have; bytes are divided by 255 and give float32 weights.
+        Training data in the dtype that the weights should have; bytes are divided by
+        255 and give float32 weights.
     labels : ndarray of int, shape [n]
         Class codes 0 to n_classes - 1.
-    subsets : ndarray of int, shape [n_models, m], or sequence of index arrays of any lengths >= 1
+    subsets : ndarray of int, shape [n_models, m], or sequence of index arrays of any
+    lengths >= 1
         Row indices of each model; repeats are allowed.
     epochs : int, >= 1
     batch_size : int, >= 1
         Number of rows in a batch.
     learning_rate : float, > 0
     optimizer : {"adam", "momentum", "sgd"}
-        Adam, or stochastic gradient descent with or without momentum, with PyTorch's defaults for the settings that are
-        not given here.
+        Adam, or stochastic gradient descent with or without momentum, with PyTorch's
+        defaults for the settings that are not given here.
     momentum : float in [0, 1)
         Momentum of the optimizer ``"momentum"``.
     weight_decay : float, >= 0
         Multiple of the weights that is added to the gradient.
     schedule : mapping of int to float, optional
-        Schedule ``{epoch: factor}`` of factors of the learning rate: each factor holds from its epoch on, and the
-        factor is 1 before the first such epoch.
+        Schedule ``{epoch: factor}`` of factors of the learning rate: each factor holds
+        from its epoch on, and the factor is 1 before the first such epoch.
     augmentation : None or "crop-flip"
-        ``"crop-flip"``: each time an image [channels, height, width] is used, it gets a border of 4 zeros, is cropped
-        at random to its old size, and is mirrored with probability 1/2.
+        ``"crop-flip"``: each time an image [channels, height, width] is used, it gets a
+        border of 4 zeros, is cropped at random to its old size, and is mirrored with
+        probability 1/2.
     initial : mapping of str to torch.Tensor, optional
-        Initial weights: a model's parameters by name, as :meth:`Networks.state_dict` returns them.
+        Initial weights: a model's parameters by name, as :meth:`Networks.state_dict`
+        returns them.
     new_last_layer : bool
-        Whether to take every layer except the last linear layer from ``initial``; the network of ``initial`` may then
-        have other classes. The last layer starts with its weights from ``build``. With a tenth of the learning rate,
-        this procedure is the fine-tuning of the bagging paper (arXiv:2008.09845, section 4.1).
+        Whether to take every layer except the last linear layer from ``initial``; the
+        network of ``initial`` may then have other classes. The last layer starts with
+        its weights from ``build``. With a tenth of the learning rate, this procedure is
+        the fine-tuning of the bagging paper (arXiv:2008.09845, section 4.1).
     engine : {"auto", "loop", "batched"}
-        ``"loop"`` trains the models one after the other, and ``"batched"`` trains many in one tensor program.
-        ``"auto"`` takes the loop for convolutions on a CPU, for a single model and for batches of 512 rows or more.
+        ``"loop"`` trains the models one after the other, and ``"batched"`` trains many
+        in one tensor program. ``"auto"`` takes the loop for convolutions on a CPU, for
+        a single model and for batches of 512 rows or more.
     chunk : int, >= 1, optional
-        Number of models in one tensor program; by default chosen from the available memory.
+        Number of models in one tensor program; by default chosen from the available
+        memory.
     checkpoint : Checkpoint, optional
-        Object that saves the state of each training run at the end of its epochs: ``save(training, state, last=...)``.
-        If ``load(training)`` returns a state, the run continues from there; on the same machine the result is bit for
-        bit the same as without a stop.
+        Object that saves the state of each training run at the end of its epochs:
+        ``save(training, state, last=...)``. If ``load(training)`` returns a state, the
+        run continues from there; on the same machine the result is bit for bit the same
+        as without a stop.
     seed : int, >= 0
     first : int, >= 0
-        Number of the first model, if these models are part of a larger set: model i then uses the random streams of
-        model ``first + i``.
+        Number of the first model, if these models are part of a larger set: model i
+        then uses the random streams of model ``first + i``.
     device : {"auto", "cpu", "cuda", ...}
         ``"auto"``: the GPU if there is one.
 
@@ -173,8 +223,9 @@ def fit_networks(
     Raises
     ------
     ValueError
-        If shapes disagree, an index or label is out of range, an entry is not finite, a setting is out of its range, a
-        layer is not allowed, ``initial`` does not fit, or training diverges (the loss is not finite).
+        If shapes disagree, an index or label is out of range, an entry is not finite, a
+        setting is out of its range, a layer is not allowed, ``initial`` does not fit,
+        or training diverges (the loss is not finite).
     TypeError
         If a setting has the wrong type.
     MemoryError
@@ -186,8 +237,17 @@ def fit_networks(
     >>> from dpnotes.learners import convolutional_network
     >>> images, labels = load_digits().images[:, None] / 16, load_digits().target
     >>> networks = fit_networks(
-    ...     lambda generator: convolutional_network((1, 8, 8), 10, channels=(16,), kernel_size=3, generator=generator),
-    ...     images, labels, [range(0, 900, 3), range(900)], epochs=10, batch_size=32, learning_rate=0.01, seed=0)
+    ...     lambda generator: convolutional_network(
+    ...         (1, 8, 8), 10, channels=(16,), kernel_size=3, generator=generator
+    ...     ),
+    ...     images,
+    ...     labels,
+    ...     [range(0, 900, 3), range(900)],
+    ...     epochs=10,
+    ...     batch_size=32,
+    ...     learning_rate=0.01,
+    ...     seed=0,
+    ... )
     >>> bool((networks.votes(images[900:]) == labels[900:]).mean() > 0.8)
     True
     """
@@ -197,7 +257,10 @@ def fit_networks(
         schedule, check.at_least("epochs", epochs, 1)
     )
     if new_last_layer and initial is None:
-        raise ValueError("new_last_layer=True needs the weights of the other layers, got initial=None")
+        raise ValueError(
+            "new_last_layer=True needs the weights of the other layers, got"
+            " initial=None"
+        )
     where = choose_device(device)
     used, places = np.unique(chosen.indices, return_inverse=True)
     rows = torch.split(torch.from_numpy(places), chosen.sizes.tolist())
@@ -209,9 +272,14 @@ def fit_networks(
         network = build(orders).to(dtype)
         if initial is not None:
             load_weights(network, initial, new_last_layer=new_last_layer)
-        return engines.Start(network, rows[index], orders, torch_generator(seed, first + index, 1))
+        return engines.Start(
+            network, rows[index], orders, torch_generator(seed, first + index, 1)
+        )
 
-    network, example = start(0).network.eval(), engines.as_pixels(torch.tensor(images[:1]), dtype)
+    network, example = (
+        start(0).network.eval(),
+        engines.as_pixels(torch.tensor(images[:1]), dtype),
+    )
     n_classes, n_activations = check_network(network, example, labels)
     check_buffers(network)
     training = engines.Training(
@@ -225,17 +293,29 @@ def fit_networks(
         augmentation,
         checkpoint,
     )
-    engine = engines.choose_engine(engine, network, where, n_models=len(chosen), batch_size=batch_size)
+    engine = engines.choose_engine(
+        engine, network, where, n_models=len(chosen), batch_size=batch_size
+    )
     size = engines.model_bytes(network, example, n_activations, batch_size=batch_size)
-    groups = engines.groups(chosen.sizes, engine, network, size, where, batch_size=batch_size, chunk=chunk)
-    fitted = {name: torch.empty(len(chosen), *p.shape, dtype=p.dtype) for name, p in network.named_parameters()}
+    groups = engines.groups(
+        chosen.sizes, engine, network, size, where, batch_size=batch_size, chunk=chunk
+    )
+    fitted = {
+        name: torch.empty(len(chosen), *p.shape, dtype=p.dtype)
+        for name, p in network.named_parameters()
+    }
     losses = np.empty(len(chosen))
     for models in groups:
         with one_thread(), memory_named(len(models), size, where):
-            parameters, loss = engines.train([start(int(index)) for index in models], training, engine)
+            parameters, loss = engines.train(
+                [start(int(index)) for index in models], training, engine
+            )
         if not np.isfinite(loss).all():
             worst = np.argmin(np.isfinite(loss))
-            raise ValueError(f"training of model {models[worst]} diverged (loss {loss[worst]}); lower {learning_rate=}")
+            raise ValueError(
+                f"training of model {models[worst]} diverged (loss {loss[worst]});"
+                f" lower {learning_rate=}"
+            )
         for name, value in parameters.items():
             fitted[name][models] = value
         losses[models] = loss

@@ -1,4 +1,6 @@
-"""Votes of the models that were trained on a record: sums of squares for each record, exact in integers."""
+"""Votes of the models that were trained on a record: sums of squares for each
+record, exact in integers.
+"""
 
 from __future__ import annotations
 
@@ -16,26 +18,30 @@ from dpnotes.learners._devices import choose_device
 NIBBLE = 15  # votes that four bits count
 LOW_NIBBLES = 0x0F0F0F0F0F0F0F0F
 WORD = 8  # bytes
-CPU_RECORDS, CPU_QUERIES = 4096, 512  # of a block: votes of 25,000 models stay in L3, counts in L2
+# of a block: votes of 25,000 models stay in L3, counts in L2
+CPU_RECORDS, CPU_QUERIES = 4096, 512
 GPU_QUERIES = 1024
 LARGEST_K = 2**15 - 1  # counts in 16 bits, squares in 32
 
 
 class TouchedVotes:
-    """Running sums of charges, one sum for each record, from the votes of the models that were trained on it.
+    """Running sums of charges, one sum for each record, from the votes of the models
+    that were trained on it.
 
-    Each record has one model in each of k partitions. At a query where n_c of these models vote for class c, the record
-    is charged ``(k - min_c n_c)^2``. With two classes this is k^2 if the models agree, and (k/2)^2 if they split
-    evenly. Every sum is exact. Votes are counted in 4 bits, then in 8 bits (16 bits for k > 255). Squares and sums
-    within a block (records and queries that are computed at once) take 32 bits where they fit and 64 bits elsewhere;
-    sums over blocks take 64 bits. Results depend neither on the blocks nor on the distribution of queries over calls of
-    :meth:`add`.
+    Each record has one model in each of k partitions. At a query where n_c of these
+    models vote for class c, the record is charged ``(k - min_c n_c)^2``. With two
+    classes this is k^2 if the models agree, and (k/2)^2 if they split evenly. Every sum
+    is exact. Votes are counted in 4 bits, then in 8 bits (16 bits for k > 255). Squares
+    and sums within a block (records and queries that are computed at once) take 32 bits
+    where they fit and 64 bits elsewhere; sums over blocks take 64 bits. Results depend
+    neither on the blocks nor on the distribution of queries over calls of :meth:`add`.
 
     Parameters
     ----------
     membership : ndarray of int, shape [D, k], in 0 .. n_teachers - 1
-        For each record and each partition, the model that was trained on the record. A row may also be for a record
-        that could join later; it is treated like any other row.
+        For each record and each partition, the model that was trained on the record. A
+        row may also be for a record that could join later; it is treated like any other
+        row.
     n_teachers : int, >= 1
         Number of models in each partition.
     n_classes : int, in [2, 255]
@@ -50,18 +56,24 @@ class TouchedVotes:
     Raises
     ------
     ValueError
-        If membership is not [D >= 1, 1 <= k < 32768] or out of range, or a number is outside its range.
+        If membership is not [D >= 1, 1 <= k < 32768] or out of range, or a number is
+        outside its range.
     TypeError
         If a number is not an integer.
 
     Source
     ------
-    Jordon, Yoon and van der Schaar (2019), Theorem 4: the sum is k^2 times the sum of m(x; u)^2 over the queries.
+    Jordon, Yoon and van der Schaar (2019), Theorem 4: the sum is k^2 times the sum of
+    m(x; u)^2 over the queries.
 
     Examples
     --------
-    >>> votes = np.array([[[1, 0], [1, 1]], [[0, 0], [0, 1]]])  # [k, n_teachers, queries]
-    >>> touched = TouchedVotes(np.array([[0, 0], [0, 1], [1, 0], [1, 1]]), n_teachers=2, device="cpu")
+    >>> votes = np.array(
+    ...     [[[1, 0], [1, 1]], [[0, 0], [0, 1]]]
+    ... )  # [k, n_teachers, queries]
+    >>> touched = TouchedVotes(
+    ...     np.array([[0, 0], [0, 1], [1, 0], [1, 1]]), n_teachers=2, device="cpu"
+    ... )
     >>> touched.add(votes)  # largest sum of a record after each query
     array([1, 5])
     >>> touched.totals
@@ -69,39 +81,62 @@ class TouchedVotes:
     """
 
     def __init__(
-        self, membership: NDArray[np.integer], *, n_teachers: int, n_classes: int = 2, device: str = "auto"
+        self,
+        membership: NDArray[np.integer],
+        *,
+        n_teachers: int,
+        n_classes: int = 2,
+        device: str = "auto",
     ) -> None:
         self._n_teachers = check.at_least("n_teachers", n_teachers, 1)
-        self._n_classes = check.at_least("n_classes", n_classes, 2, most=("the largest code", 255))
+        self._n_classes = check.at_least(
+            "n_classes", n_classes, 2, most=("the largest code", 255)
+        )
         rows = np.asarray(membership)
         if rows.ndim != 2 or 0 in rows.shape or rows.dtype.kind not in "iu":
-            raise ValueError(f"membership must be integers of shape [D >= 1, k >= 1], got {rows.dtype} {rows.shape}")
+            raise ValueError(
+                "membership must be integers of shape [D >= 1, k >= 1], got"
+                f" {rows.dtype} {rows.shape}"
+            )
         if rows.shape[1] > LARGEST_K:
-            raise ValueError(f"membership must have at most {LARGEST_K} partitions, got k={rows.shape[1]}")
+            raise ValueError(
+                f"membership must have at most {LARGEST_K} partitions, got"
+                f" k={rows.shape[1]}"
+            )
         if rows.min() < 0 or rows.max() >= n_teachers:
-            raise ValueError(f"membership must be in 0..{n_teachers - 1}, got {rows.min()}..{rows.max()}")
+            raise ValueError(
+                f"membership must be in 0..{n_teachers - 1}, got"
+                f" {rows.min()}..{rows.max()}"
+            )
         self._device = choose_device(device)
         self._k = rows.shape[1]
-        self._own = torch.from_numpy(rows.T.astype(np.int64)).to(self._device).contiguous()  # [k, D]
+        # [k, D]
+        self._own = (
+            torch.from_numpy(rows.T.astype(np.int64)).to(self._device).contiguous()
+        )
         self._totals = torch.zeros(len(rows), dtype=torch.int64, device=self._device)
         self._records, self._queries = self._blocks()
 
     @property
     def totals(self) -> Integers:
-        """Sum of the charges of each record over all queries so far, int64, shape [D]."""
+        """Sum of the charges of each record over all queries so far, int64, shape
+        [D].
+        """
         return np.asarray(self._totals.cpu().numpy().copy())
 
     @torch.no_grad()
     def add(self, votes: NDArray[np.integer], *, limit: int | None = None) -> Integers:
-        """Add queries; return, for each query, the largest sum that any record has reached after it.
+        """Add queries; return, for each query, the largest sum that any record has
+        reached after it.
 
         Parameters
         ----------
         votes : ndarray of int, shape [k, n_teachers, queries], in 0 .. n_classes
-            Class code that each model votes for, or ``n_classes`` if it does not vote. An array of uint8 is not copied.
+            Class code that each model votes for, or ``n_classes`` if it does not vote.
+            An array of uint8 is not copied.
         limit : int, optional
-            Sum at which to stop: the method stops after the first query at which a record's sum is at least ``limit``
-            and does not add later queries.
+            Sum at which to stop: the method stops after the first query at which a
+            record's sum is at least ``limit`` and does not add later queries.
 
         Returns
         -------
@@ -113,13 +148,20 @@ class TouchedVotes:
             If votes have another shape or a code is out of range.
         """
         given = np.asarray(votes)
-        if given.ndim != 3 or given.shape[:2] != (self._k, self._n_teachers) or given.dtype.kind not in "iub":
+        if (
+            given.ndim != 3
+            or given.shape[:2] != (self._k, self._n_teachers)
+            or given.dtype.kind not in "iub"
+        ):
             raise ValueError(
-                f"votes must be integers of shape [{self._k}, {self._n_teachers}, queries], got {given.dtype} of shape "
-                f"{given.shape}"
+                f"votes must be integers of shape [{self._k}, {self._n_teachers},"
+                f" queries], got {given.dtype} of shape {given.shape}"
             )
         if given.size and (given.min() < 0 or given.max() > self._n_classes):
-            raise ValueError(f"votes must be in 0..{self._n_classes}, got {given.min()}..{given.max()}")
+            raise ValueError(
+                f"votes must be in 0..{self._n_classes}, got"
+                f" {given.min()}..{given.max()}"
+            )
         codes = given.astype(np.uint8, copy=False)
         complete = not given.size or int(given.max()) < self._n_classes
         host = torch.from_numpy(codes if codes.flags.writeable else codes.copy())
@@ -128,7 +170,9 @@ class TouchedVotes:
             block = host[:, :, part].to(self._device)
             totals = self._totals.clone()
             largest = self._block(block, totals, complete)
-            reached = largest.shape[0] if limit is None else int((largest < limit).sum())
+            reached = (
+                largest.shape[0] if limit is None else int((largest < limit).sum())
+            )
             if reached < largest.shape[0]:
                 totals = self._totals.clone()
                 largest = self._block(block[:, :, : reached + 1], totals, complete)
@@ -136,29 +180,46 @@ class TouchedVotes:
             found.append(largest)
             if limit is not None and int(largest[-1]) >= limit:
                 break
-        return np.asarray(torch.cat(found).cpu().numpy()) if found else np.zeros(0, np.int64)
+        return (
+            np.asarray(torch.cat(found).cpu().numpy())
+            if found
+            else np.zeros(0, np.int64)
+        )
 
     def _blocks(self) -> tuple[int, int]:
-        """Records and queries computed at once, from the cache or the GPU memory at hand."""
+        """Records and queries computed at once, from the cache or the GPU memory at
+        hand.
+        """
         queries = GPU_QUERIES if self._device.type == "cuda" else CPU_QUERIES
-        held = 16 * queries  # bytes for a record: gathered votes, counts, squares and their sums
-        return max(1, temporary_bytes(self._device, on_cpu=CPU_RECORDS * held) // held), queries
+        # bytes for a record: gathered votes, counts, squares and their sums
+        held = 16 * queries
+        return (
+            max(1, temporary_bytes(self._device, on_cpu=CPU_RECORDS * held) // held),
+            queries,
+        )
 
     def _block(self, votes: Tensor, totals: Tensor, complete: bool) -> Tensor:
-        """Add a block of queries, in which all models vote if it is ``complete``; largest sum after each query."""
+        """Add a block of queries, in which all models vote if it is ``complete``;
+        largest sum after each query.
+        """
         queries = votes.shape[2]
         most = queries * self._k**2  # that a record can pay in this block
         kind = torch.int32 if most < 2**30 else torch.int64
         binary = complete and self._n_classes == 2
         codes = range(1 if complete else 0, self._n_classes)
-        packed = [_packed(votes if binary else (votes == code).to(torch.uint8)) for code in codes]
+        packed = [
+            _packed(votes if binary else (votes == code).to(torch.uint8))
+            for code in codes
+        ]
         best = totals.max()
         width = packed[0].shape[2]
         largest = torch.full((queries,), -most, dtype=kind, device=votes.device)
         for part in slices(totals.shape[0], self._records):
-            # a record further behind than the block can pay is never the largest, so its lag needs no more digits
+            # a record further behind than the block can pay is never the largest, so
+            # its lag needs no more digits
             lag = (totals[part] - best).clamp(min=-most).to(kind)
-            against = self._k - self._fewest(packed, self._own[:, part], complete)  # [2, records, width]
+            # [2, records, width]
+            against = self._k - self._fewest(packed, self._own[:, part], complete)
             paid = torch.empty(lag.shape[0], 2 * width, dtype=kind, device=votes.device)
             paid[:, :width], paid[:, width:] = against[0], against[1]
             paid = paid[:, :queries]
@@ -170,7 +231,9 @@ class TouchedVotes:
         return largest.to(torch.int64) + best
 
     def _fewest(self, packed: list[Tensor], own: Tensor, complete: bool) -> Tensor:
-        """Votes of a record's own models for the class that has fewest of them, [2, records, width]."""
+        """Votes of a record's own models for the class that has fewest of them, [2,
+        records, width].
+        """
         counts = (self._counts(votes, own) for votes in packed)
         fewest = next(counts)
         others = self._k - fewest if complete else fewest
@@ -181,12 +244,24 @@ class TouchedVotes:
         return torch.minimum(fewest, others)
 
     def _counts(self, packed: Tensor, own: Tensor) -> Tensor:
-        """Votes for a class among each record's own models, [2, records, width]: rows gathered whole, nibbles added."""
+        """Votes for a class among each record's own models, [2, records, width]:
+        rows gathered whole, nibbles added.
+        """
         k, records, width = own.shape[0], own.shape[1], packed.shape[2]
         small = k <= 255
-        counts = torch.zeros(2, records, width, dtype=torch.uint8 if small else torch.int16, device=own.device)
-        gathered, nibbles = (torch.empty(records, width, dtype=torch.uint8, device=own.device) for _ in range(2))
-        low, high = counts.view(torch.int64) if small else counts  # eight counts at a time; none overflows
+        counts = torch.zeros(
+            2,
+            records,
+            width,
+            dtype=torch.uint8 if small else torch.int16,
+            device=own.device,
+        )
+        gathered, nibbles = (
+            torch.empty(records, width, dtype=torch.uint8, device=own.device)
+            for _ in range(2)
+        )
+        # eight counts at a time; none overflows
+        low, high = counts.view(torch.int64) if small else counts
         for first in range(0, k, NIBBLE):
             torch.index_select(packed[first], 0, own[first], out=nibbles)
             for j in range(first + 1, min(first + NIBBLE, k)):
@@ -202,8 +277,14 @@ class TouchedVotes:
 
 
 def _packed(votes: Tensor) -> Tensor:
-    """Two queries in a byte, the first ``width`` in the low nibbles: 0 or 1 [k, n, queries] to [k, n, width]."""
+    """Two queries in a byte, the first ``width`` in the low nibbles: 0 or 1 [k, n,
+    queries] to [k, n, width].
+    """
     queries = votes.shape[2]
     width = WORD * -(-queries // (2 * WORD))
-    votes = functional.pad(votes, (0, 2 * width - queries)) if queries < 2 * width else votes
+    votes = (
+        functional.pad(votes, (0, 2 * width - queries))
+        if queries < 2 * width
+        else votes
+    )
     return votes[:, :, :width] | (votes[:, :, width:] << 4)

@@ -1,4 +1,6 @@
-"""Building blocks of private releases: random subsamples and partitions, noise, and votes."""
+"""Building blocks of private releases: random subsamples and partitions, noise, and
+votes.
+"""
 
 from dpnotes.mechanisms._draws import Partitions as Partitions
 from dpnotes.mechanisms._draws import draw_partitions as draw_partitions

@@ -1,4 +1,6 @@
-"""Assignment of records to models: random subsamples, and many partitions of the records into shards."""
+"""Assignment of records to models: random subsamples, and many partitions of the
+records into shards.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,19 @@ from dpnotes.mechanisms._noise import stream
 
 
 def draw_subsets(
-    n: int, *, subsample: int, n_models: int, replace: bool, scheme: str = "independent", seed: int
+    n: int,
+    *,
+    subsample: int,
+    n_models: int,
+    replace: bool,
+    scheme: str = "independent",
+    seed: int,
 ) -> Integers:
     """Draw the row indices of the subsample of each model.
 
-    With ``scheme="independent"``, model i draws from a separate stream, spawned from the seed and i. Therefore
-    the first models of a larger draw equal the models of a smaller draw.
+    With ``scheme="independent"``, model i draws from a separate stream, spawned from
+    the seed and i. Therefore the first models of a larger draw equal the models of a
+    smaller draw.
 
     Parameters
     ----------
@@ -30,8 +39,8 @@ def draw_subsets(
     replace : bool
         Whether a record can be in one subsample more than once.
     scheme : {"independent", "split"}
-        ``"independent"``: each subsample is drawn independently. ``"split"``: one draw of ``n_models * subsample``
-        records is dealt out to the models.
+        ``"independent"``: each subsample is drawn independently. ``"split"``: one draw
+        of ``n_models * subsample`` records is dealt out to the models.
     seed : int, >= 0
 
     Returns
@@ -41,7 +50,8 @@ def draw_subsets(
     Raises
     ------
     ValueError
-        If a number is below 1, more records are drawn without replacement than there are, or the scheme is invalid.
+        If a number is below 1, more records are drawn without replacement than there
+        are, or the scheme is invalid.
 
     Examples
     --------
@@ -52,15 +62,24 @@ def draw_subsets(
         at_least_one(name, value)
     one_of("scheme", scheme, ("independent", "split"))
     if not replace and subsample > n:
-        raise ValueError(f"subsample must be at most n={n} without replacement, got subsample={subsample}")
+        raise ValueError(
+            f"subsample must be at most n={n} without replacement, got"
+            f" subsample={subsample}"
+        )
     if scheme == "split":
         drawn = n_models * subsample
         if not replace and drawn > n:
             raise ValueError(
-                f"scheme='split' draws n_models*subsample={drawn} records without replacement; there are only n={n}"
+                f"scheme='split' draws n_models*subsample={drawn} records without"
+                f" replacement; there are only n={n}"
             )
         return stream(seed, 0).choice(n, size=(n_models, subsample), replace=replace)
-    return np.stack([stream(seed, i).choice(n, size=subsample, replace=replace) for i in range(n_models)])
+    return np.stack(
+        [
+            stream(seed, i).choice(n, size=subsample, replace=replace)
+            for i in range(n_models)
+        ]
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +106,11 @@ class Partitions:
         return int(self.chunk.shape[1])
 
     def subsets(self) -> list[Integers]:
-        """Return k * n_chunks arrays, each with the records of one shard in ascending order.
+        """Return k * n_chunks arrays, each with the records of one shard in ascending
+        order.
 
-        Shard i of partition j is at position j * n_chunks + i. Shards of independent partitions can be empty.
+        Shard i of partition j is at position j * n_chunks + i. Shards of independent
+        partitions can be empty.
         """
         subsets: list[Integers] = []
         for column in self.chunk.T:
@@ -98,15 +119,20 @@ class Partitions:
         return subsets
 
 
-def draw_partitions(n: int, *, n_chunks: int, n_partitions: int, scheme: str = "independent", seed: int) -> Partitions:
+def draw_partitions(
+    n: int, *, n_chunks: int, n_partitions: int, scheme: str = "independent", seed: int
+) -> Partitions:
     """Draw random partitions of ``n`` records into shards.
 
-    ``"independent"``: each record draws its shards independently of the other records, so adding or removing one record
-    changes one shard of each partition. A draw for more records with the same seed begins with the n rows of the draw
-    for n, and its next row is the ``joining`` of that draw. ``"balanced"``: each partition is drawn uniformly from the
-    partitions whose shards differ by at most one record in size, and ``joining`` is the first of the smaller shards.
-    Replacing a record changes one shard of each balanced partition. Adding a record can change two shards, because it
-    can displace another record. Therefore balanced partitions suit only the replace-one adjacency.
+    ``"independent"``: each record draws its shards independently of the other records,
+    so adding or removing one record changes one shard of each partition. A draw for
+    more records with the same seed begins with the n rows of the draw for n, and its
+    next row is the ``joining`` of that draw. ``"balanced"``: each partition is drawn
+    uniformly from the partitions whose shards differ by at most one record in size, and
+    ``joining`` is the first of the smaller shards. Replacing a record changes one shard
+    of each balanced partition. Adding a record can change two shards, because it can
+    displace another record. Therefore balanced partitions suit only the replace-one
+    adjacency.
 
     Parameters
     ----------
@@ -117,7 +143,8 @@ def draw_partitions(n: int, *, n_chunks: int, n_partitions: int, scheme: str = "
     n_partitions : int, >= 1
     scheme : {"independent", "balanced"}
     seed : int, >= 0
-        Seed of the draws. Balanced partition j draws from a separate stream, spawned from the seed and j.
+        Seed of the draws. Balanced partition j draws from a separate stream, spawned
+        from the seed and j.
 
     Returns
     -------
@@ -132,12 +159,14 @@ def draw_partitions(n: int, *, n_chunks: int, n_partitions: int, scheme: str = "
 
     Source
     ------
-    Jordon, Yoon and van der Schaar (2019), Section 4 (balanced); the chapter on differentially private bagging for
-    the guarantee of each scheme.
+    Jordon, Yoon and van der Schaar (2019), Section 4 (balanced); the chapter on
+    differentially private bagging for the guarantee of each scheme.
 
     Examples
     --------
-    >>> drawn = draw_partitions(7, n_chunks=3, n_partitions=2, scheme="balanced", seed=0)
+    >>> drawn = draw_partitions(
+    ...     7, n_chunks=3, n_partitions=2, scheme="balanced", seed=0
+    ... )
     >>> [len(rows) for rows in drawn.subsets()], drawn.joining
     ([3, 2, 2, 3, 2, 2], array([1, 1]))
     """
@@ -148,24 +177,34 @@ def draw_partitions(n: int, *, n_chunks: int, n_partitions: int, scheme: str = "
         drawn = stream(seed, 0).integers(n_chunks, size=(n + 1, n_partitions))
         return Partitions(drawn[:n], drawn[n], n_chunks)
     if n < n_chunks:
-        raise ValueError(f"n_chunks must be at most n={n} for balanced partitions, got n_chunks={n_chunks}")
+        raise ValueError(
+            f"n_chunks must be at most n={n} for balanced partitions, got"
+            f" n_chunks={n_chunks}"
+        )
     dealt = np.arange(n) % n_chunks
-    chunk = np.stack([stream(seed, j).permutation(dealt) for j in range(n_partitions)], axis=1)
+    chunk = np.stack(
+        [stream(seed, j).permutation(dealt) for j in range(n_partitions)], axis=1
+    )
     return Partitions(chunk, np.full(n_partitions, n % n_chunks), n_chunks)
 
 
-def hash_chunks(identifiers: Iterable[str | bytes], *, n_chunks: int, n_partitions: int, key: bytes) -> Integers:
-    """Assign each identifier to a shard of each partition by a keyed hash of only the identifier and the key.
+def hash_chunks(
+    identifiers: Iterable[str | bytes], *, n_chunks: int, n_partitions: int, key: bytes
+) -> Integers:
+    """Assign each identifier to a shard of each partition by a keyed hash of only the
+    identifier and the key.
 
-    The shards of an identifier do not depend on the other identifiers. All records of a person share the same shards if
-    they share the identifier. The key may be public if the identifiers were chosen without knowledge of it.
+    The shards of an identifier do not depend on the other identifiers. All records of a
+    person share the same shards if they share the identifier. The key may be public if
+    the identifiers were chosen without knowledge of it.
 
     Parameters
     ----------
     identifiers : iterable of str or bytes
     n_chunks : int, >= 1
-        Number of shards in each partition. The hash has 64 bits for each partition, so the probabilities of the shards
-        are equal up to a relative error of n_chunks / 2^64.
+        Number of shards in each partition. The hash has 64 bits for each partition, so
+        the probabilities of the shards are equal up to a relative error of n_chunks /
+        2^64.
     n_partitions : int, >= 1
     key : bytes
 
@@ -186,10 +225,19 @@ def hash_chunks(identifiers: Iterable[str | bytes], *, n_chunks: int, n_partitio
     array([[ 14,  74,  40],
            [189, 203, 160]])
     """
-    n_chunks, n_partitions = at_least_one("n_chunks", n_chunks), at_least_one("n_partitions", n_partitions)
-    prefix = hashlib.sha256(key).digest()  # of fixed length: no key with an identifier equals another pair
-    digests = [hashlib.shake_256(prefix + _bytes(each)).digest(8 * n_partitions) for each in identifiers]
-    words = np.frombuffer(b"".join(digests), dtype="<u8").reshape(len(digests), n_partitions)
+    n_chunks, n_partitions = (
+        at_least_one("n_chunks", n_chunks),
+        at_least_one("n_partitions", n_partitions),
+    )
+    # of fixed length: no key with an identifier equals another pair
+    prefix = hashlib.sha256(key).digest()
+    digests = [
+        hashlib.shake_256(prefix + _bytes(each)).digest(8 * n_partitions)
+        for each in identifiers
+    ]
+    words = np.frombuffer(b"".join(digests), dtype="<u8").reshape(
+        len(digests), n_partitions
+    )
     return (words % np.uint64(n_chunks)).astype(np.int64)
 
 

@@ -1,17 +1,21 @@
 """Real random numbers, with as many binary digits as a result needs.
 
-A floating-point normal number takes few of the values of a real normal number, and the values that a sum with data can
-reach reveal the data (Mironov 2012). Here nothing is rounded before the result. A random number is an interval that
-shrinks as digits are drawn. A decision (accept or reject, which class has most votes, which point of a grid is nearest)
-is made by floating point if its error bound allows, and by whole numbers otherwise. More digits are drawn if the
-decision is still open. So a result has exactly the distribution of the mechanism over the reals, and every theorem
-about the mechanism over the reals holds. This assumes that the bytes are uniform and that `exp` has an error below
-2^-40.
+A floating-point normal number takes few of the values of a real normal number, and the
+values that a sum with data can reach reveal the data (Mironov 2012). Here nothing is
+rounded before the result. A random number is an interval that shrinks as digits are
+drawn. A decision (accept or reject, which class has most votes, which point of a grid
+is nearest) is made by floating point if its error bound allows, and by whole numbers
+otherwise. More digits are drawn if the decision is still open. So a result has exactly
+the distribution of the mechanism over the reals, and every theorem about the mechanism
+over the reals holds. This assumes that the bytes are uniform and that `exp` has an
+error below 2^-40.
 
-The bytes come from the operating system's cryptographic generator, except where a test provides others. Training takes
-millions of `normal_floats`, so their bytes come from a generator that the operating system seeds.
+The bytes come from the operating system's cryptographic generator, except where a test
+provides others. Training takes millions of `normal_floats`, so their bytes come from a
+generator that the operating system seeds.
 
-Source: Karney (2016), "Sampling exactly from the normal distribution", for digits on demand; the cells here differ.
+Source: Karney (2016), "Sampling exactly from the normal distribution", for digits on
+demand; the cells here differ.
 """
 
 from __future__ import annotations
@@ -32,12 +36,16 @@ from scipy.special import ndtri
 
 from dpnotes._validation import Floats, Integers
 
-Bytes = Callable[[int], bytes]  # gives so many uniform bytes, independent of all that was given before
+# gives so many uniform bytes, independent of all that was given before
+Bytes = Callable[[int], bytes]
 Ints = NDArray[np.object_]  # Python's integers, of any length
 
-MARGIN = 2.0**-40  # bounds the error of exp(-a) in floating point, for the a below; far above that of any libm
+# bounds the error of exp(-a) in floating point, for the a below; far above that of any
+# libm
+MARGIN = 2.0**-40
 CELL_BITS = 31  # of a first word for the cell of a normal number; one more is its sign
-GRID_BITS = 24  # a release is rounded to 2^-24 of the scale of its noise, which is public
+# a release is rounded to 2^-24 of the scale of its noise, which is public
+GRID_BITS = 24
 LARGEST = 2**53  # multiples of the grid that float64 holds exactly
 
 
@@ -50,7 +58,8 @@ class Interval(NamedTuple):
 
 
 class Normals:
-    """Independent standard normal numbers, each known to ``bits`` binary digits after the point, and more on demand.
+    """Independent standard normal numbers, each known to ``bits`` binary digits after
+    the point, and more on demand.
 
     Parameters
     ----------
@@ -63,17 +72,23 @@ class Normals:
         self._bytes = random_bytes
         self._negative, cells, words, longer = _half_normals(size, random_bytes)
         self.bits = 64
-        self._digits: Ints = (cells.astype(object) << 64) + words.astype(object)  # of the absolute values
-        if longer:  # what a decision drew of one number's digits, all others get as well
+        # of the absolute values
+        self._digits: Ints = (cells.astype(object) << 64) + words.astype(object)
+        # what a decision drew of one number's digits, all others get as well
+        if longer:
             self.refine(max(bits for _, bits in longer.values()) - 64)
             for index, (word, bits) in longer.items():
                 rest = self.bits - bits
                 own = (int(cells[index]) << bits) + word
-                self._digits[index] = (own << rest) + (int(self._digits[index]) & ((1 << rest) - 1))
+                self._digits[index] = (own << rest) + (
+                    int(self._digits[index]) & ((1 << rest) - 1)
+                )
 
     def refine(self, bits: int = 64) -> None:
         """Draw more digits of every number."""
-        self._digits = (self._digits << bits) + _integers(len(self._digits), bits, self._bytes)
+        self._digits = (self._digits << bits) + _integers(
+            len(self._digits), bits, self._bytes
+        )
         self.bits += bits
 
     def interval(self) -> Interval:
@@ -83,9 +98,13 @@ class Normals:
 
 
 class GaussianReals:
-    """Normal numbers of standard deviation ``scale`` > 0, which is one float or one float for each number."""
+    """Normal numbers of standard deviation ``scale`` > 0, which is one float or one
+    float for each number.
+    """
 
-    def __init__(self, size: int, scale: float | Floats, random_bytes: Bytes = os.urandom) -> None:
+    def __init__(
+        self, size: int, scale: float | Floats, random_bytes: Bytes = os.urandom
+    ) -> None:
         self.scale = np.broadcast_to(np.asarray(scale, dtype=np.float64), size)
         self._normals = Normals(size, random_bytes)
         self._ratio = _ratios(self.scale)
@@ -99,15 +118,22 @@ class GaussianReals:
 
 
 class NormReals:
-    """Vectors b [n_vectors, size] with density proportional to ``exp(-||b||_2 / scale)``, one after another.
+    """Vectors b [n_vectors, size] with density proportional to ``exp(-||b||_2 /
+    scale)``, one after another.
 
-    The norm has the Gamma distribution of shape ``size``. Direction and norm are made of normal numbers: ``size``
-    numbers give the direction, and half the sum of the squares of ``2 size`` further numbers gives the norm. ``scale``
-    is one float, or one float for each vector.
+    The norm has the Gamma distribution of shape ``size``. Direction and norm are made
+    of normal numbers: ``size`` numbers give the direction, and half the sum of the
+    squares of ``2 size`` further numbers gives the norm. ``scale`` is one float, or one
+    float for each vector.
     """
 
     def __init__(
-        self, size: int, scale: float | Floats, random_bytes: Bytes = os.urandom, *, n_vectors: int = 1
+        self,
+        size: int,
+        scale: float | Floats,
+        random_bytes: Bytes = os.urandom,
+        *,
+        n_vectors: int = 1,
     ) -> None:
         self._shape = (n_vectors, 3 * size)
         scales = np.broadcast_to(np.asarray(scale, dtype=np.float64), n_vectors)
@@ -120,30 +146,47 @@ class NormReals:
         """Interval in which each number is known to lie."""
         lower, upper, bits = self._normals.interval()
         size = self._shape[1] // 3
-        above = np.where(lower < 0, -lower, upper).reshape(self._shape)  # of the absolute values
+        # of the absolute values
+        above = np.where(lower < 0, -lower, upper).reshape(self._shape)
         below = above - 1
-        root_below, root_above = (_root(np.add.reduce(ends[:, :size] ** 2, axis=1)) for ends in (below, above))
-        if not root_below.all():  # a direction so short that nothing bounds its scale from above yet
+        root_below, root_above = (
+            _root(np.add.reduce(ends[:, :size] ** 2, axis=1)) for ends in (below, above)
+        )
+        # a direction so short that nothing bounds its scale from above yet
+        if not root_below.all():
             self.refine()
             return self.interval()
-        twice_below, twice_above = (np.add.reduce(ends[:, size:] ** 2, axis=1) for ends in (below, above))
+        twice_below, twice_above = (
+            np.add.reduce(ends[:, size:] ** 2, axis=1) for ends in (below, above)
+        )
         top, bottom = self._ratio
-        # |b_i| = scale |g_i| r / |g|, r half the other sum: units 2^-bits for g and |g|, 2^-(2 bits + 1) for r
-        low = below[:, :size] * (top * twice_below // (bottom * (root_above + 1)))[:, None]
-        high = above[:, :size] * (-(-top * twice_above // (bottom * root_below)))[:, None]
+        # |b_i| = scale |g_i| r / |g|, r half the other sum: units 2^-bits for g and
+        # |g|, 2^-(2 bits + 1) for r
+        low = (
+            below[:, :size]
+            * (top * twice_below // (bottom * (root_above + 1)))[:, None]
+        )
+        high = (
+            above[:, :size] * (-(-top * twice_above // (bottom * root_below)))[:, None]
+        )
         low, high = low >> (bits + 1), -(-high >> (bits + 1))
         negative = (lower < 0).reshape(self._shape)[:, :size]
-        return Interval(np.where(negative, -high, low).ravel(), np.where(negative, -low, high).ravel(), bits)
+        return Interval(
+            np.where(negative, -high, low).ravel(),
+            np.where(negative, -low, high).ravel(),
+            bits,
+        )
 
 
 Reals = GaussianReals | NormReals
 
 
 def add_rounded(values: Floats, noise: Reals) -> Floats:
-    """Sums of values and real noise, each correctly rounded to the nearest multiple of a public power of two.
+    """Sums of values and real noise, each correctly rounded to the nearest multiple of
+    a public power of two.
 
-    The grid is the power of two at or below ``2^-24`` of the noise's scale. Sums beyond ``2^53`` steps of the grid
-    are cut off there.
+    The grid is the power of two at or below ``2^-24`` of the noise's scale. Sums beyond
+    ``2^53`` steps of the grid are cut off there.
 
     Parameters
     ----------
@@ -162,16 +205,25 @@ def add_rounded(values: Floats, noise: Reals) -> Floats:
         half = 1 << (shift - 1)
         return (sums.lower + half) >> shift, (sums.upper + half) >> shift
 
-    steps = _decided(values.ravel(), noise, nearest, more_than=max(0, -int(step.min(initial=0))))
-    rounded: Floats = np.ldexp(np.clip(steps, -LARGEST, LARGEST).astype(np.float64), step)
+    steps = _decided(
+        values.ravel(), noise, nearest, more_than=max(0, -int(step.min(initial=0)))
+    )
+    rounded: Floats = np.ldexp(
+        np.clip(steps, -LARGEST, LARGEST).astype(np.float64), step
+    )
     return rounded.reshape(values.shape)
 
 
 def argmax_after(scores: Floats, noise: Reals) -> Integers:
-    """Index of the largest entry in each row of ``scores`` [q, c] plus real noise; the result has shape [q]."""
+    """Index of the largest entry in each row of ``scores`` [q, c] plus real noise;
+    the result has shape [q].
+    """
 
     def largest(sums: Interval) -> tuple[NDArray[Any], NDArray[Any]]:
-        lower, upper = sums.lower.reshape(scores.shape), sums.upper.reshape(scores.shape)
+        lower, upper = (
+            sums.lower.reshape(scores.shape),
+            sums.upper.reshape(scores.shape),
+        )
         rows = np.arange(len(lower))
         best = lower.argmax(axis=1)
         rivals = upper.copy()
@@ -189,14 +241,19 @@ def reaches_after(values: Floats, threshold: float, noise: Reals) -> NDArray[np.
         bound = top << sums.bits
         return sums.lower * bottom >= bound, sums.upper * bottom >= bound
 
-    return _decided(values.ravel(), noise, reached).astype(np.bool_).reshape(values.shape)
+    return (
+        _decided(values.ravel(), noise, reached).astype(np.bool_).reshape(values.shape)
+    )
 
 
-def softmax_draws(scores: Floats, beta: float, random_bytes: Bytes = os.urandom) -> Integers:
-    """Draw a column of each row of ``scores`` [q, c] with probability proportional to ``exp(beta score)``.
+def softmax_draws(
+    scores: Floats, beta: float, random_bytes: Bytes = os.urandom
+) -> Integers:
+    """Draw a column of each row of ``scores`` [q, c] with probability proportional to
+    ``exp(beta score)``.
 
-    A uniformly drawn column is accepted with probability ``exp(beta (score - largest score))``; otherwise the draw is
-    repeated. The result has shape [q].
+    A uniformly drawn column is accepted with probability ``exp(beta (score - largest
+    score))``; otherwise the draw is repeated. The result has shape [q].
     """
     drawn = np.empty(len(scores), dtype=np.int64)
     left = np.arange(len(scores))
@@ -217,23 +274,33 @@ def softmax_draws(scores: Floats, beta: float, random_bytes: Bytes = os.urandom)
 
 
 def normal_floats(size: int, random_bytes: Bytes = ssl.RAND_bytes) -> Floats:
-    """Draw independent standard normal numbers in float64, for sums so numerous that exact rounding would be too slow.
+    """Draw independent standard normal numbers in float64, for sums so numerous that
+    exact rounding would be too slow.
 
-    Each number is the floating-point quantile of a random integer of 64 bits, which also determines its sign. No
-    number exceeds 9.2 in absolute value. A guarantee that rests on these numbers is a guarantee for ideal reals. The
-    bytes come from OpenSSL's generator (AES-256 in counter mode), which the operating system seeds separately in each
-    process and again after a fork. This is ten times as fast as a system call for each number.
+    Each number is the floating-point quantile of a random integer of 64 bits, which
+    also determines its sign. No number exceeds 9.2 in absolute value. A guarantee that
+    rests on these numbers is a guarantee for ideal reals. The bytes come from OpenSSL's
+    generator (AES-256 in counter mode), which the operating system seeds separately in
+    each process and again after a fork. This is ten times as fast as a system call for
+    each number.
     """
     words = np.frombuffer(random_bytes(8 * size), np.int64).astype(np.float64)
-    # of numbers in (0, 1/2]; some versions of numpy's stubs take ldexp's result for single precision
+    # of numbers in (0, 1/2]; some versions of numpy's stubs take ldexp's result for
+    # single precision
     quantiles: Floats = ndtri(np.ldexp(np.abs(words) + 0.5, -64))  # type: ignore[assignment,unused-ignore]
     return np.copysign(quantiles, words)
 
 
 def _decided(
-    values: Floats, noise: Reals, decide: Callable[[Interval], tuple[Any, Any]], *, more_than: int = 0
+    values: Floats,
+    noise: Reals,
+    decide: Callable[[Interval], tuple[Any, Any]],
+    *,
+    more_than: int = 0,
 ) -> NDArray[Any]:
-    """What ``decide`` says of ``values + noise``, as soon as it says the same at both ends of the intervals."""
+    """What ``decide`` says of ``values + noise``, as soon as it says the same at
+    both ends of the intervals.
+    """
     while True:
         lower, upper, bits = noise.interval()
         if bits > more_than:
@@ -256,22 +323,30 @@ def _integer_bounds(values: Floats, bits: int) -> Interval:
 
 def _half_normals(
     size: int, random_bytes: Bytes
-) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.uint64], dict[int, tuple[int, int]]]:
-    """Signs and absolute values of normal numbers: cells k, 64-bit words u of the fraction, and the longer fractions.
+) -> tuple[
+    NDArray[np.bool_], NDArray[np.int64], NDArray[np.uint64], dict[int, tuple[int, int]]
+]:
+    """Signs and absolute values of normal numbers: cells k, 64-bit words u of the
+    fraction, and the longer fractions.
 
-    The density exp(-x^2 / 2) at x = k + u is exp(-k^2 / 2) exp(-u (k + u / 2)): k has probability proportional to the
-    first factor, u is uniform, and both are kept with probability the second factor. That decision looks at the
-    interval of u, so that the digits of u that were not drawn stay uniform.
+    The density exp(-x^2 / 2) at x = k + u is exp(-k^2 / 2) exp(-u (k + u / 2)): k has
+    probability proportional to the first factor, u is uniform, and both are kept with
+    probability the second factor. That decision looks at the interval of u, so that the
+    digits of u that were not drawn stay uniform.
     """
     negative, cells = np.empty(size, dtype=np.bool_), np.empty(size, dtype=np.int64)
     words, longer = np.empty(size, dtype=np.uint64), dict[int, tuple[int, int]]()
     left = np.arange(size)
     while len(left):
         u = np.frombuffer(random_bytes(8 * len(left)), np.uint64)
-        first, second = np.frombuffer(random_bytes(8 * len(left)), np.uint32).reshape(2, -1)
+        first, second = np.frombuffer(random_bytes(8 * len(left)), np.uint32).reshape(
+            2, -1
+        )
         sign, cell_word = first & 1 == 1, (first >> 1).astype(np.int64)
         k = np.searchsorted(_cell_table(), cell_word)
-        for i in np.flatnonzero(_cell_table()[np.minimum(k, len(_cell_table()) - 1)] == cell_word):
+        for i in np.flatnonzero(
+            _cell_table()[np.minimum(k, len(_cell_table()) - 1)] == cell_word
+        ):
             k[i] = _cell(int(cell_word[i]), random_bytes)
         fraction = np.ldexp(u.astype(np.float64), -64)
         kept, open_ = _compared(second, np.exp(-fraction * (k + fraction / 2)))
@@ -286,15 +361,21 @@ def _half_normals(
     return negative, cells, words, longer
 
 
-def _compared(words: NDArray[np.uint32], probability: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Whether a uniform number with these first 32 digits is below a probability, and where that is not certain."""
+def _compared(
+    words: NDArray[np.uint32], probability: Floats
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Whether a uniform number with these first 32 digits is below a probability,
+    and where that is not certain.
+    """
     number = np.ldexp(words.astype(np.float64), -32)
     kept = number + (2.0**-32 + MARGIN) <= probability
     return kept, ~kept & (number - MARGIN < probability)
 
 
 class _Fraction:
-    """The exponent u (k + u / 2) of a uniform number u of which digits are drawn as they are asked for."""
+    """The exponent u (k + u / 2) of a uniform number u of which digits are drawn as
+    they are asked for.
+    """
 
     def __init__(self, k: int, word: int, random_bytes: Bytes) -> None:
         self._k, self._bytes = k, random_bytes
@@ -314,8 +395,12 @@ def _known(exponent: Fraction, bits: int) -> tuple[Fraction, Fraction]:
     return exponent, exponent
 
 
-def _below_exp(word: int, bounds: Callable[[int], tuple[Fraction, Fraction]], random_bytes: Bytes) -> bool:
-    """Whether a uniform number of first 32 digits ``word`` is below ``exp(-a)``, with ever closer bounds of a."""
+def _below_exp(
+    word: int, bounds: Callable[[int], tuple[Fraction, Fraction]], random_bytes: Bytes
+) -> bool:
+    """Whether a uniform number of first 32 digits ``word`` is below ``exp(-a)``,
+    with ever closer bounds of a.
+    """
     bits = 32
     while True:
         word, bits = (word << 32) + int(_integers(1, 32, random_bytes)[0]), bits + 32
@@ -328,18 +413,26 @@ def _below_exp(word: int, bounds: Callable[[int], tuple[Fraction, Fraction]], ra
 
 
 def _exp(exponent: Fraction, digits: int) -> tuple[Fraction, Fraction]:
-    """Bounds of exp(exponent) for an exponent <= 0: Python's decimals are correctly rounded."""
+    """Bounds of exp(exponent) for an exponent <= 0: Python's decimals are correctly
+    rounded.
+    """
     ends = []
-    for rounding, beyond in ((ROUND_FLOOR, Decimal.next_minus), (ROUND_CEILING, Decimal.next_plus)):
+    for rounding, beyond in (
+        (ROUND_FLOOR, Decimal.next_minus),
+        (ROUND_CEILING, Decimal.next_plus),
+    ):
         context = Context(prec=digits, rounding=rounding, Emin=-(10**9), Emax=10**9)
-        argument = context.divide(Decimal(exponent.numerator), Decimal(exponent.denominator))
+        argument = context.divide(
+            Decimal(exponent.numerator), Decimal(exponent.denominator)
+        )
         ends.append(Fraction(beyond(argument.exp(context), context)))
     return max(ends[0], Fraction(0)), min(ends[1], Fraction(1))
 
 
 def _cell_bounds(digits: int) -> Iterator[tuple[Fraction, Fraction]]:
     """Bounds of Pr[k <= j], for j = 0, 1, ..."""
-    last = 4 + math.isqrt(5 * digits)  # exp(-last^2 / 2) < 10^-digits: beyond it less than that is left in all
+    # exp(-last^2 / 2) < 10^-digits: beyond it less than that is left in all
+    last = 4 + math.isqrt(5 * digits)
     terms = [_exp(Fraction(-j * j, 2), digits) for j in range(last + 1)]
     low, high = (sum((term[end] for term in terms), Fraction(0)) for end in (0, 1))
     high += Fraction(2, 10**digits)
@@ -353,7 +446,9 @@ def _cell_bounds(digits: int) -> Iterator[tuple[Fraction, Fraction]]:
 
 @cache
 def _cell_table() -> NDArray[np.int64]:
-    """First ``CELL_BITS`` digits of Pr[k <= j]: a word above entry j and below entry j + 1 belongs to cell j + 1."""
+    """First ``CELL_BITS`` digits of Pr[k <= j]: a word above entry j and below entry
+    j + 1 belongs to cell j + 1.
+    """
     table: list[int] = []
     for low, _ in _cell_bounds(40):
         table.append(int(low * 2**CELL_BITS))
@@ -363,7 +458,9 @@ def _cell_table() -> NDArray[np.int64]:
 
 
 def _cell(word: int, random_bytes: Bytes) -> int:
-    """The cell of a uniform number with these first ``CELL_BITS`` digits, which lie at a bound between two cells."""
+    """The cell of a uniform number with these first ``CELL_BITS`` digits, which lie
+    at a bound between two cells.
+    """
     for more in count(1):
         word = (word << 64) + int(_integers(1, 64, random_bytes)[0])
         bits = CELL_BITS + 64 * more
@@ -380,7 +477,14 @@ def _integers(size: int, bits: int, random_bytes: Bytes) -> Ints:
     """Uniform integers of a multiple of 32 bits."""
     width = bits // 8
     data = random_bytes(size * width)
-    return np.array([int.from_bytes(data[i : i + width], "little") for i in range(0, len(data), width)] or [], object)
+    return np.array(
+        [
+            int.from_bytes(data[i : i + width], "little")
+            for i in range(0, len(data), width)
+        ]
+        or [],
+        object,
+    )
 
 
 def _below(bound: int, size: int, random_bytes: Bytes) -> Integers:
@@ -388,7 +492,9 @@ def _below(bound: int, size: int, random_bytes: Bytes) -> Integers:
     most = 2**32 - 2**32 % bound
     drawn = np.empty(0, dtype=np.int64)
     while len(drawn) < size:
-        words = np.frombuffer(random_bytes(4 * (size - len(drawn))), np.uint32).astype(np.int64)
+        words = np.frombuffer(random_bytes(4 * (size - len(drawn))), np.uint32).astype(
+            np.int64
+        )
         drawn = np.concatenate([drawn, words[words < most] % bound])
     return drawn
 

@@ -1,9 +1,11 @@
-"""Votes of many models: their counts, and the class with most votes after noise that hides each voter.
+"""Votes of many models: their counts, and the class with most votes after noise that
+hides each voter.
 
-Each voting function names the constructor of :mod:`dpnotes.accounting` that gives its guarantee. The guarantee assumes
-that one record can move only one vote. Without a seed it holds for the computed result: the noise is real, from the
-operating system, and the winner is decided exactly (:mod:`dpnotes.mechanisms._exact`). With a seed, the functions use
-NumPy's floating-point noise, which anyone who has the seed can repeat.
+Each voting function names the constructor of :mod:`dpnotes.accounting` that gives its
+guarantee. The guarantee assumes that one record can move only one vote. Without a seed
+it holds for the computed result: the noise is real, from the operating system, and the
+winner is decided exactly (:mod:`dpnotes.mechanisms._exact`). With a seed, the functions
+use NumPy's floating-point noise, which anyone who has the seed can repeat.
 """
 
 from __future__ import annotations
@@ -16,7 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpnotes._validation import Floats, Integers, array, at_least_one, positive, real
-from dpnotes.mechanisms._exact import GaussianReals, NormReals, argmax_after, reaches_after, softmax_draws
+from dpnotes.mechanisms._exact import (
+    GaussianReals,
+    NormReals,
+    argmax_after,
+    reaches_after,
+    softmax_draws,
+)
 from dpnotes.mechanisms._noise import Seed, generator_of
 
 CELLS = 2**16  # noisy counts held at a time
@@ -43,7 +51,8 @@ def vote_counts(votes: NDArray[np.integer], n_classes: int) -> Integers:
     Parameters
     ----------
     votes : ndarray of int, shape [n_models, n]
-        Class codes 0 to ``n_classes - 1``, one row for each model, one column for each query.
+        Class codes 0 to ``n_classes - 1``, one row for each model, one column for each
+        query.
     n_classes : int, >= 1
 
     Returns
@@ -63,16 +72,26 @@ def vote_counts(votes: NDArray[np.integer], n_classes: int) -> Integers:
     """
     votes = np.asarray(votes)
     if votes.ndim != 2:
-        raise ValueError(f"votes must have shape [n_models, n], got shape {votes.shape}")
+        raise ValueError(
+            f"votes must have shape [n_models, n], got shape {votes.shape}"
+        )
     if votes.size and (votes.min() < 0 or votes.max() >= n_classes):
-        raise ValueError(f"votes must be codes in 0..{n_classes - 1}, got {votes.min()}..{votes.max()}")
+        raise ValueError(
+            f"votes must be codes in 0..{n_classes - 1}, got"
+            f" {votes.min()}..{votes.max()}"
+        )
     n = votes.shape[1]
-    cells = np.arange(n) * n_classes + votes  # [n_models, n], one cell of the table for each vote
+    # [n_models, n], one cell of the table for each vote
+    cells = np.arange(n) * n_classes + votes
     return np.bincount(cells.ravel(), minlength=n * n_classes).reshape(n, n_classes)
 
 
 def laplace_vote(
-    counts: ArrayLike, *, scale: float, seed: Seed | None = None, n_repeats: int | None = None
+    counts: ArrayLike,
+    *,
+    scale: float,
+    seed: Seed | None = None,
+    n_repeats: int | None = None,
 ) -> Integers:
     """Return the class with most votes after Laplace noise on each count.
 
@@ -81,14 +100,17 @@ def laplace_vote(
     Parameters
     ----------
     counts : array_like, [n_queries, n_classes >= 2], >= 0
-        Votes for each class. If a record can move a vote in each of several partitions, divide the votes by the number
-        of partitions.
+        Votes for each class. If a record can move a vote in each of several partitions,
+        divide the votes by the number of partitions.
     scale : float, > 0
-        Scale parameter of the Laplace distribution, in votes: 1 / lambda of differentially private bagging.
+        Scale parameter of the Laplace distribution, in votes: 1 / lambda of
+        differentially private bagging.
     seed : int, >= 0, or numpy Generator, optional
-        Source of reproducible noise; by default the noise is exact and comes from the operating system.
+        Source of reproducible noise; by default the noise is exact and comes from the
+        operating system.
     n_repeats : int, >= 1, optional
-        Number of times that the whole batch is answered, each time with independent noise.
+        Number of times that the whole batch is answered, each time with independent
+        noise.
 
     Returns
     -------
@@ -98,9 +120,11 @@ def laplace_vote(
     Raises
     ------
     ValueError
-        If counts are not [n_queries, n_classes], negative or not finite, or a number is outside its range.
+        If counts are not [n_queries, n_classes], negative or not finite, or a number is
+        outside its range.
     TypeError
-        If a number has the wrong type, or the seed is neither an integer nor a Generator.
+        If a number has the wrong type, or the seed is neither an integer nor a
+        Generator.
 
     Source
     ------
@@ -113,13 +137,25 @@ def laplace_vote(
     """
     votes, scale = _counts(counts), positive("scale", scale)
     if seed is None:
-        return _answer_all(votes, lambda rows: argmax_after(rows, NormReals(1, scale, n_vectors=rows.size)), n_repeats)
+        return _answer_all(
+            votes,
+            lambda rows: argmax_after(rows, NormReals(1, scale, n_vectors=rows.size)),
+            n_repeats,
+        )
     generator = generator_of(seed)
-    return _answer_all(votes, lambda rows: (rows + generator.laplace(0.0, scale, rows.shape)).argmax(axis=1), n_repeats)
+    return _answer_all(
+        votes,
+        lambda rows: (rows + generator.laplace(0.0, scale, rows.shape)).argmax(axis=1),
+        n_repeats,
+    )
 
 
 def gaussian_vote(
-    counts: ArrayLike, *, sigma: float, seed: Seed | None = None, n_repeats: int | None = None
+    counts: ArrayLike,
+    *,
+    sigma: float,
+    seed: Seed | None = None,
+    n_repeats: int | None = None,
 ) -> Integers:
     """Return the class with most votes after normal noise on each count (GNMax).
 
@@ -145,17 +181,32 @@ def gaussian_vote(
     """
     votes, sigma = _counts(counts), positive("sigma", sigma)
     if seed is None:
-        return _answer_all(votes, lambda rows: argmax_after(rows, GaussianReals(rows.size, sigma)), n_repeats)
+        return _answer_all(
+            votes,
+            lambda rows: argmax_after(rows, GaussianReals(rows.size, sigma)),
+            n_repeats,
+        )
     generator = generator_of(seed)
-    return _answer_all(votes, lambda rows: (rows + generator.normal(0.0, sigma, rows.shape)).argmax(axis=1), n_repeats)
+    return _answer_all(
+        votes,
+        lambda rows: (rows + generator.normal(0.0, sigma, rows.shape)).argmax(axis=1),
+        n_repeats,
+    )
 
 
-def soft_vote(counts: ArrayLike, *, beta: float, seed: Seed | None = None, n_repeats: int | None = None) -> Integers:
+def soft_vote(
+    counts: ArrayLike,
+    *,
+    beta: float,
+    seed: Seed | None = None,
+    n_repeats: int | None = None,
+) -> Integers:
     """Draw class c with probability proportional to ``exp(beta counts[c])``.
 
-    The guarantee is ``accounting.soft_vote(beta=beta)``. With a seed, the function returns the class with most votes
-    after Gumbel noise of scale ``1 / beta`` on each count, which has the same distribution. Without a seed, it uses
-    exact rejection sampling.
+    The guarantee is ``accounting.soft_vote(beta=beta)``. With a seed, the function
+    returns the class with most votes after Gumbel noise of scale ``1 / beta`` on each
+    count, which has the same distribution. Without a seed, it uses exact rejection
+    sampling.
 
     Parameters
     ----------
@@ -168,8 +219,8 @@ def soft_vote(counts: ArrayLike, *, beta: float, seed: Seed | None = None, n_rep
 
     Source
     ------
-    Van der Maaten and Hannun (2020), Theorem 7, for the mechanism. Its stated guarantee is corrected by
-    ``accounting.soft_vote``.
+    Van der Maaten and Hannun (2020), Theorem 7, for the mechanism. Its stated guarantee
+    is corrected by ``accounting.soft_vote``.
 
     Examples
     --------
@@ -180,7 +231,11 @@ def soft_vote(counts: ArrayLike, *, beta: float, seed: Seed | None = None, n_rep
     if seed is None:
         return _answer_all(votes, lambda rows: softmax_draws(rows, beta), n_repeats)
     generator = generator_of(seed)
-    return _answer_all(beta * votes, lambda rows: (rows + generator.gumbel(size=rows.shape)).argmax(axis=1), n_repeats)
+    return _answer_all(
+        beta * votes,
+        lambda rows: (rows + generator.gumbel(size=rows.shape)).argmax(axis=1),
+        n_repeats,
+    )
 
 
 def confident_vote(
@@ -193,9 +248,11 @@ def confident_vote(
     answers: int | None = None,
     n_repeats: int | None = None,
 ) -> ConfidentAnswers:
-    """Answer by :func:`gaussian_vote` if the largest count plus normal noise reaches a threshold; else do not answer.
+    """Answer by :func:`gaussian_vote` if the largest count plus normal noise reaches a
+    threshold; else do not answer.
 
-    The two noises are independent. ``accounting.confident_gnmax(queries=n_queries)`` gives the guarantee.
+    The two noises are independent. ``accounting.confident_gnmax(queries=n_queries)``
+    gives the guarantee.
 
     Parameters
     ----------
@@ -210,12 +267,14 @@ def confident_vote(
     seed, n_repeats
         As in :func:`laplace_vote`.
     answers : int, >= 1, optional
-        Number of answers after which the function stops for good; it does not answer the later queries.
+        Number of answers after which the function stops for good; it does not answer
+        the later queries.
 
     Returns
     -------
     ConfidentAnswers
-        ``labels`` and ``answered``; a query without an answer has label -1, whatever its votes.
+        ``labels`` and ``answered``; a query without an answer has label -1, whatever
+        its votes.
 
     Raises
     ------
@@ -229,7 +288,11 @@ def confident_vote(
     Examples
     --------
     >>> labels, answered = confident_vote(
-    ...     [[90, 10], [52, 48]], threshold=70.0, sigma_threshold=3.0, sigma_answer=5.0, seed=0
+    ...     [[90, 10], [52, 48]],
+    ...     threshold=70.0,
+    ...     sigma_threshold=3.0,
+    ...     sigma_answer=5.0,
+    ...     seed=0,
     ... )
     >>> labels, answered
     (array([ 0, -1]), array([ True, False]))
@@ -243,11 +306,18 @@ def confident_vote(
 
     def answer(rows: Floats) -> Integers:
         if generator is None:
-            reached = reaches_after(rows.max(axis=1), threshold, GaussianReals(len(rows), sigma_threshold))
-            return np.where(reached, argmax_after(rows, GaussianReals(rows.size, sigma_answer)), -1)
-        normal = generator.standard_normal((len(rows), 1 + rows.shape[1]))  # the threshold's, then the answer's
+            reached = reaches_after(
+                rows.max(axis=1), threshold, GaussianReals(len(rows), sigma_threshold)
+            )
+            return np.where(
+                reached, argmax_after(rows, GaussianReals(rows.size, sigma_answer)), -1
+            )
+        # the threshold's, then the answer's
+        normal = generator.standard_normal((len(rows), 1 + rows.shape[1]))
         reached = rows.max(axis=1) + sigma_threshold * normal[:, 0] >= threshold
-        return np.where(reached, (rows + sigma_answer * normal[:, 1:]).argmax(axis=1), -1)
+        return np.where(
+            reached, (rows + sigma_answer * normal[:, 1:]).argmax(axis=1), -1
+        )
 
     labels = _answer_all(votes, answer, n_repeats)
     answered = labels >= 0
@@ -255,10 +325,18 @@ def confident_vote(
     return ConfidentAnswers(np.where(answered, labels, -1), answered)
 
 
-def _answer_all(votes: Floats, answer: Callable[[Floats], Integers], n_repeats: int | None) -> Integers:
-    """Answer all queries, ``n_repeats`` times, in parts of bounded memory; the noise does not depend on their size."""
+def _answer_all(
+    votes: Floats, answer: Callable[[Floats], Integers], n_repeats: int | None
+) -> Integers:
+    """Answer all queries, ``n_repeats`` times, in parts of bounded memory; the noise
+    does not depend on their size.
+    """
     n_queries, n_classes = votes.shape
-    shape = (n_queries,) if n_repeats is None else (at_least_one("n_repeats", n_repeats), n_queries)
+    shape = (
+        (n_queries,)
+        if n_repeats is None
+        else (at_least_one("n_repeats", n_repeats), n_queries)
+    )
     labels = np.empty(math.prod(shape), dtype=np.int64)
     step = max(1, CELLS // n_classes)
     for start in range(0, len(labels), step):
@@ -270,5 +348,8 @@ def _answer_all(votes: Floats, answer: Callable[[Floats], Integers], n_repeats: 
 def _counts(counts: ArrayLike) -> Floats:
     votes = np.asarray(counts, dtype=np.float64)
     if votes.ndim != 2 or votes.shape[1] < 2:
-        raise ValueError(f"counts must have shape [n_queries, n_classes >= 2], got shape {votes.shape}")
+        raise ValueError(
+            "counts must have shape [n_queries, n_classes >= 2], got shape"
+            f" {votes.shape}"
+        )
     return array("counts", votes, finite=True)

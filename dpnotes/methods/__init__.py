@@ -1,4 +1,6 @@
-"""Methods as scikit-learn estimators: a learner, a mechanism and the privacy profile of the release."""
+"""Methods as scikit-learn estimators: a learner, a mechanism and the privacy profile
+of the release.
+"""
 
 from dpnotes import _extras
 
@@ -29,13 +31,19 @@ from dpnotes.methods._loss_perturbation import LossPerturbation as LossPerturbat
 from dpnotes.methods._noisy_boosting import NoisyBoosting as NoisyBoosting
 from dpnotes.methods._pate import PATE as PATE
 from dpnotes.methods._prediction_sensitivity import NoisyPredictions as NoisyPredictions
-from dpnotes.methods._prediction_sensitivity import PredictionSensitivity as PredictionSensitivity
-from dpnotes.methods._prediction_sensitivity import noisy_predictions as noisy_predictions
+from dpnotes.methods._prediction_sensitivity import (
+    PredictionSensitivity as PredictionSensitivity,
+)
+from dpnotes.methods._prediction_sensitivity import (
+    noisy_predictions as noisy_predictions,
+)
 from dpnotes.methods._random_trees import RandomTrees as RandomTrees
 from dpnotes.methods._sgd import AugmentedSGD as AugmentedSGD
 from dpnotes.methods._sgd import NoisySGD as NoisySGD
 from dpnotes.methods._sgd import logistic_loss as logistic_loss
 from dpnotes.methods._sgd import noisy_descents as noisy_descents
-from dpnotes.methods._subsample_aggregate import SubsampleAggregate as SubsampleAggregate
+from dpnotes.methods._subsample_aggregate import (
+    SubsampleAggregate as SubsampleAggregate,
+)
 from dpnotes.methods._subsample_aggregate import fit_shards as fit_shards
 from dpnotes.methods._teachers import LogisticTeachers as LogisticTeachers

@@ -1,4 +1,6 @@
-"""The budget of answers of a private method, and seeds that give no two answers the same noise."""
+"""The budget of answers of a private method, and seeds that give no two answers the
+same noise.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +18,24 @@ from dpnotes.mechanisms import stream
 
 
 class BudgetExhausted(RuntimeError):
-    """A call asked for more answers than the guarantee of a private method covers; no answer was released."""
+    """A call asked for more answers than the guarantee of a private method covers;
+    no answer was released.
+    """
 
 
 class Shared:
-    """State that all copies of a fitted method share, so that no copy starts with a new budget.
+    """State that all copies of a fitted method share, so that no copy starts with a new
+    budget.
 
-    ``copy`` and ``deepcopy`` return the object itself, even if the estimator that holds it is copied. Threads share its
-    lock. A pickled copy carries the state. :meth:`_is_whole` is false for a pickled copy and in a forked process,
-    because they cannot know what the original did later.
+    ``copy`` and ``deepcopy`` return the object itself, even if the estimator that holds
+    it is copied. Threads share its lock. A pickled copy carries the state.
+    :meth:`_is_whole` is false for a pickled copy and in a forked process, because they
+    cannot know what the original did later.
     """
 
     def __init__(self) -> None:
-        self._process: int | None = os.getpid()  # the only one whose count is known to be whole
+        # the only one whose count is known to be whole
+        self._process: int | None = os.getpid()
         self._lock = threading.Lock()
 
     def _is_whole(self) -> bool:
@@ -42,34 +49,43 @@ class Shared:
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
-            return {name: value for name, value in vars(self).items() if name not in ("_lock", "_process")}
+            return {
+                name: value
+                for name, value in vars(self).items()
+                if name not in ("_lock", "_process")
+            }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _process=None, _lock=threading.Lock())
 
 
 class InferenceBudget(Shared):
-    """Count the answers that a fitted method releases, and refuse answers that its guarantee does not cover.
+    """Count the answers that a fitted method releases, and refuse answers that its
+    guarantee does not cover.
 
-    A call is all or nothing: if fewer answers are left than it asks for, no answer is spent and none may be released. A
-    method spends the answers after it has checked its input and before it computes them, so every released answer has
-    been counted. If the computation then fails, the answers remain spent.
+    A call is all or nothing: if fewer answers are left than it asks for, no answer is
+    spent and none may be released. A method spends the answers after it has checked its
+    input and before it computes them, so every released answer has been counted. If the
+    computation then fails, the answers remain spent.
 
     All objects that answer from the same fit share the count:
 
-    - Copies made by ``copy`` and ``deepcopy``, of this object or of the estimator that holds it, share the count, and
-      so do threads.
-    - A pickled copy, and the budget in a forked process, has the count but cannot know what the original answers later.
-      It refuses every answer until :meth:`resume` declares how many answers were released in all.
-    - ``sklearn.base.clone`` gives an unfitted estimator. Another fit, of a clone or of the same estimator, starts a new
-      budget with a separate guarantee; on the same records the guarantees compose.
+    - Copies made by ``copy`` and ``deepcopy``, of this object or of the estimator that
+      holds it, share the count, and so do threads.
+    - A pickled copy, and the budget in a forked process, has the count but cannot know
+      what the original answers later. It refuses every answer until :meth:`resume`
+      declares how many answers were released in all.
+    - ``sklearn.base.clone`` gives an unfitted estimator. Another fit, of a clone or of
+      the same estimator, starts a new budget with a separate guarantee; on the same
+      records the guarantees compose.
 
     Parameters
     ----------
     answers : int, >= 1
         Number of answers that the guarantee covers.
     guarantee : str
-        The guarantee in words, for error messages, for example ``"epsilon=1.0, delta=1e-05"``.
+        The guarantee in words, for error messages, for example ``"epsilon=1.0,
+        delta=1e-05"``.
 
     Attributes
     ----------
@@ -96,7 +112,9 @@ class InferenceBudget(Shared):
     (995, 5)
     """
 
-    def __init__(self, answers: int, *, guarantee: str = "the stated guarantee") -> None:
+    def __init__(
+        self, answers: int, *, guarantee: str = "the stated guarantee"
+    ) -> None:
         super().__init__()
         self._answers = at_least("answers", answers, 1)
         self._guarantee = guarantee
@@ -114,11 +132,14 @@ class InferenceBudget(Shared):
 
     @property
     def left(self) -> int:
-        """Number of answers that can still be released; 0 for a copy that was not resumed."""
+        """Number of answers that can still be released; 0 for a copy that was not
+        resumed.
+        """
         return self.answers - self._released if self._is_whole() else 0
 
     def spend(self, count: int) -> int:
-        """If enough answers are left, spend ``count`` of them; otherwise raise an error and spend none.
+        """If enough answers are left, spend ``count`` of them; otherwise raise an error
+        and spend none.
 
         Parameters
         ----------
@@ -128,13 +149,14 @@ class InferenceBudget(Shared):
         Returns
         -------
         int
-            Number of answers released before these. No two calls, from copies or threads, receive the same number.
+            Number of answers released before these. No two calls, from copies or
+            threads, receive the same number.
 
         Raises
         ------
         BudgetExhausted
-            If fewer than ``count`` answers are left, or if this is a pickled or forked copy that was not resumed. The
-            error does not change the count.
+            If fewer than ``count`` answers are left, or if this is a pickled or forked
+            copy that was not resumed. The error does not change the count.
         ValueError
             If count is negative.
         TypeError
@@ -143,8 +165,10 @@ class InferenceBudget(Shared):
         count = at_least("count", count, 0)
         if count and not self._is_whole():
             raise BudgetExhausted(
-                f"this is a copy of a budget of {self.answers} answers at {self._guarantee}, {self._released} of them "
-                "released when it was made; it cannot know what the original answered later: see resume(released=...)"
+                f"this is a copy of a budget of {self.answers} answers at"
+                f" {self._guarantee}, {self._released} of them released when it was"
+                " made; it cannot know what the original answered later: see"
+                " resume(released=...)"
             )
         with self._lock:
             if self._released + count > self.answers:
@@ -153,13 +177,14 @@ class InferenceBudget(Shared):
             return self._released - count
 
     def resume(self, *, released: int) -> None:
-        """Let a pickled or forked copy continue to answer; from now on, only this copy may answer.
+        """Let a pickled or forked copy continue to answer; from now on, only this copy
+        may answer.
 
         Parameters
         ----------
         released : int, in [the copy's own count, answers]
-            Number of answers released in all, by the original and all of its copies. The guarantee rests on this
-            declaration.
+            Number of answers released in all, by the original and all of its copies.
+            The guarantee rests on this declaration.
 
         Raises
         ------
@@ -171,7 +196,10 @@ class InferenceBudget(Shared):
         released = at_least("released", released, 0)
         with self._lock:
             if not self._released <= released <= self.answers:
-                raise ValueError(f"released must be in {self._released}..{self.answers}, got released={released}")
+                raise ValueError(
+                    f"released must be in {self._released}..{self.answers}, got"
+                    f" released={released}"
+                )
             self._released = released
             self._process = os.getpid()
 
@@ -179,20 +207,26 @@ class InferenceBudget(Shared):
         left = self.answers - self._released
         if left == 0:
             return (
-                f"{self.answers} of {self.answers} answers released at {self._guarantee}; refit with a larger answers= "
-                "to continue (released answers cannot be taken back, so the guarantees compose)"
+                f"{self.answers} of {self.answers} answers released at"
+                f" {self._guarantee}; refit with a larger answers= to continue"
+                " (released answers cannot be taken back, so the guarantees compose)"
             )
         return (
-            f"{count} answers were asked for, {left} of {self.answers} are left at {self._guarantee}; ask for at most "
-            f"{left}, or refit with a larger answers="
+            f"{count} answers were asked for, {left} of {self.answers} are left at"
+            f" {self._guarantee}; ask for at most {left}, or refit with a larger"
+            " answers="
         )
 
     def __repr__(self) -> str:
-        return f"InferenceBudget({self.answers}, guarantee={self._guarantee!r}): {self._released} released"
+        return (
+            f"InferenceBudget({self.answers}, guarantee={self._guarantee!r}):"
+            f" {self._released} released"
+        )
 
 
 def secret_seed(random_state: int | np.random.RandomState | None) -> int:
-    """Draw a seed of 128 bits from ``random_state`` or, if that is None, from the system (never NumPy's global state).
+    """Draw a seed of 128 bits from ``random_state`` or, if that is None, from the
+    system (never NumPy's global state).
 
     Examples
     --------
@@ -206,15 +240,24 @@ def secret_seed(random_state: int | np.random.RandomState | None) -> int:
 
 
 def derived_seed(seed: int, index: int) -> int:
-    """Derive a seed of 128 bits from generator number ``index`` of another seed, for draws that take a seed."""
+    """Derive a seed of 128 bits from generator number ``index`` of another seed, for
+    draws that take a seed.
+    """
     return int.from_bytes(stream(seed, index).bytes(16), "little")
 
 
-def short_seeds(random_state: int | np.random.RandomState | None, count: int) -> list[int]:
-    """Draw ``count`` seeds: secret seeds of 128 bits for None, otherwise integers below 2^31 from ``random_state``."""
+def short_seeds(
+    random_state: int | np.random.RandomState | None, count: int
+) -> list[int]:
+    """Draw ``count`` seeds: secret seeds of 128 bits for None, otherwise integers
+    below 2^31 from ``random_state``.
+    """
     if random_state is None:
         return [secret_seed(None) for _ in range(count)]
-    return [int(seed) for seed in check_random_state(random_state).randint(2**31, size=count)]
+    return [
+        int(seed)
+        for seed in check_random_state(random_state).randint(2**31, size=count)
+    ]
 
 
 @dataclass(frozen=True)
@@ -226,12 +269,15 @@ class Randomness:
     learning : int
         Seed of all random choices that no guarantee rests on.
     noise : int or None
-        Seed of the privacy noise; None for fresh noise from the operating system each time.
+        Seed of the privacy noise; None for fresh noise from the operating system each
+        time.
     """
 
     learning: int
     noise: int | None
 
     def generator(self, index: int) -> np.random.Generator | None:
-        """Generator number ``index`` of the noise; None if the operating system gives the noise."""
+        """Generator number ``index`` of the noise; None if the operating system
+        gives the noise.
+        """
         return None if self.noise is None else stream(self.noise, index)

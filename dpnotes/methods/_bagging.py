@@ -19,37 +19,43 @@ from dpnotes.methods._teachers import fit_teachers
 
 @dataclass(eq=False, repr=False)
 class Bagging(PrivateClassifier):
-    """Majority vote of models, each trained on a random subsample, with the exact guarantee of releasing the models.
+    """Majority vote of models, each trained on a random subsample, with the exact
+    guarantee of releasing the models.
 
-    The guarantee holds for any base learner but is weak: a record that is drawn may be fully exposed. The bagging
-    chapter explains why, and ``profile_`` states the guarantee after fitting.
+    The guarantee holds for any base learner but is weak: a record that is drawn may be
+    fully exposed. The bagging chapter explains why, and ``profile_`` states the
+    guarantee after fitting.
 
     Parameters
     ----------
     epsilon : float, >= 0, optional
     delta : float, in (0, 1), optional
-        Together with epsilon, it determines the largest subsample. Because bagging adds no noise, it cannot satisfy a
-        delta far below (number of models) / n.
+        Together with epsilon, it determines the largest subsample. Because bagging adds
+        no noise, it cannot satisfy a delta far below (number of models) / n.
     subsample : int, >= 1, optional
         Number of records drawn for each model. Give it instead of epsilon and delta.
     estimator : object, optional
-        The base learner: a scikit-learn classifier, or a learner like :class:`dpnotes.learners.NetworkClassifier`,
-        which has ``fit_many`` and fits many models in one call. ``fit_many`` must accept a list of index arrays of
-        unequal length. If ``noise_seed`` is None, ``fit_many`` is called separately for each model. Default: a decision
-        tree.
+        The base learner: a scikit-learn classifier, or a learner like
+        :class:`dpnotes.learners.NetworkClassifier`, which has ``fit_many`` and fits
+        many models in one call. ``fit_many`` must accept a list of index arrays of
+        unequal length. If ``noise_seed`` is None, ``fit_many`` is called separately for
+        each model. Default: a decision tree.
     n_models : int, >= 1
         Number of models.
     replace : bool
         Whether the records of a subsample are drawn with replacement.
     scheme : {"independent", "split"}
-        ``"independent"`` draws each subsample independently of the others, and ``"split"`` draws all at once and
-        divides the draws among the models; see :func:`dpnotes.accounting.bagging`.
+        ``"independent"`` draws each subsample independently of the others, and
+        ``"split"`` draws all at once and divides the draws among the models; see
+        :func:`dpnotes.accounting.bagging`.
     adjacency : {"zero-out", "add-remove", "replace-one"}
-        Definition of neighbouring data sets. An empty record retains its place in the draws and is left out of the
-        subsamples that drew it. Only the models of these subsamples change, and each has one vote.
+        Definition of neighbouring data sets. An empty record retains its place in the
+        draws and is left out of the subsamples that drew it. Only the models of these
+        subsamples change, and each has one vote.
     classes : sequence, optional
-        All labels that can occur. By default they are taken from y, and the guarantee then covers all of the fitted
-        estimator except ``classes_``. Omit them only if it is public which labels occur in y.
+        All labels that can occur. By default they are taken from y, and the guarantee
+        then covers all of the fitted estimator except ``classes_``. Omit them only if
+        it is public which labels occur in y.
     n_jobs : int or None
         Number of joblib workers for scikit-learn base learners.
     random_state : int, RandomState instance or None
@@ -89,7 +95,8 @@ class Bagging(PrivateClassifier):
         return {} if self.subsample is not None else {"subsample": self.calibrate(n)}
 
     def calibrate(self, n: int) -> int:
-        """Compute the largest size of a subsample at which bagging of ``n`` records is (epsilon, delta)-DP.
+        """Compute the largest size of a subsample at which bagging of ``n`` records is
+        (epsilon, delta)-DP.
 
         Raises
         ------
@@ -97,18 +104,35 @@ class Bagging(PrivateClassifier):
             If bagging is not (epsilon, delta)-DP at any size.
         """
         epsilon, delta = self._budget_for("subsample") or (0.0, 0.0)
-        drawn = {name: getattr(self, name) for name in ("n_models", "replace", "scheme", "adjacency")}
+        drawn = {
+            name: getattr(self, name)
+            for name in ("n_models", "replace", "scheme", "adjacency")
+        }
         sizes = range(1, n // self.n_models if self.scheme == "split" else n)
-        key = lambda size: accounting.bagging(n=n, subsample=size, **drawn).delta(epsilon) > delta  # noqa: E731
+
+        def key(size: int) -> bool:
+            return (
+                accounting.bagging(n=n, subsample=size, **drawn).delta(epsilon) > delta
+            )
+
         if not (size := bisect_left(sizes, True, key=key)):
-            known = f"got epsilon={epsilon}, delta={delta} for {n} records and {self.n_models} models"
-            raise ValueError(f"delta must be at least about n_models / n, as a drawn record may be released, {known}")
+            known = (
+                f"got epsilon={epsilon}, delta={delta} for {n} records and"
+                f" {self.n_models} models"
+            )
+            raise ValueError(
+                "delta must be at least about n_models / n, as a drawn record may be"
+                f" released, {known}"
+            )
         return size
 
     def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
         self._budget_for("subsample")
         records = self._private_records(X, y, least=1)
-        drawn = {name: getattr(self, name) for name in ("subsample", "n_models", "replace", "scheme")}
+        drawn = {
+            name: getattr(self, name)
+            for name in ("subsample", "n_models", "replace", "scheme")
+        }
         profile = accounting.bagging(n=records.n, adjacency=self.adjacency, **drawn)
         draw_seed, learn_seed = short_seeds(self.noise_seed, 2)
         if self.random_state is not None or self.noise_seed is None:
@@ -116,7 +140,12 @@ class Bagging(PrivateClassifier):
         subsets = draw_subsets(records.n, **drawn, seed=draw_seed)
         learner = DecisionTreeClassifier() if self.estimator is None else self.estimator
         self._models = fit_teachers(
-            learner, records, subsets, seed=learn_seed, n_jobs=self.n_jobs, together=self.noise_seed is not None
+            learner,
+            records,
+            subsets,
+            seed=learn_seed,
+            n_jobs=self.n_jobs,
+            together=self.noise_seed is not None,
         )
         self.classes_, self.profile_ = records.classes, self._implemented(profile)
 

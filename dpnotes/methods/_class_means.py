@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpnotes._validation import Features, Floats, one_of, positive
-from dpnotes.accounting import PrivacyProfile, gaussian, gaussian_sigma, norm_noise_rate, pure
+from dpnotes.accounting import (
+    PrivacyProfile,
+    gaussian,
+    gaussian_sigma,
+    norm_noise_rate,
+    pure,
+)
 from dpnotes.learners import LinearClassifier, decision_values
 from dpnotes.methods._classifier import PrivateClassifier
 from dpnotes.methods._linear import noisy, streams
@@ -18,7 +24,8 @@ from dpnotes.methods._linear_estimators import checked_epsilon_delta
 from dpnotes.preprocessing import ClipNorm
 
 ADJACENCIES = ("zero-out", "replace-one", "add-remove")
-COUNT = 0.5  # the constant feature that counts a class's records, as a fraction of the norm
+# the constant feature that counts a class's records, as a fraction of the norm
+COUNT = 0.5
 DIGITS = 26  # binary ones, of an entry in units of the norm
 ROUNDING = 1e-12  # relative, of the division by the norm
 
@@ -27,11 +34,12 @@ ROUNDING = 1e-12  # relative, of the division by the norm
 class ClassMeans(PrivateClassifier, LinearClassifier):
     """Nearest-mean classifier whose class means are released with noise.
 
-    For each class, the sum of its records and their number are released as one vector. The mean is the noisy sum
-    divided by the noisy number, moved to the nearest point whose norm is at most ``norm``. Because a record is in one
-    class, the noise on each vector of d + 1 numbers is the same for any number of classes. No model is fitted, and
-    almost no parameter needs tuning. Use this method if epsilon times the number of records is small. Its bias does not
-    vanish with more records.
+    For each class, the sum of its records and their number are released as one vector.
+    The mean is the noisy sum divided by the noisy number, moved to the nearest point
+    whose norm is at most ``norm``. Because a record is in one class, the noise on each
+    vector of d + 1 numbers is the same for any number of classes. No model is fitted,
+    and almost no parameter needs tuning. Use this method if epsilon times the number of
+    records is small. Its bias does not vanish with more records.
 
     Parameters
     ----------
@@ -39,13 +47,15 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
     delta : float, in [0, 0.999]
         0: pure differential privacy.
     norm : float, > 0
-        Public bound on the Euclidean norm of each row of X, in the units of X. The bound must not be taken from the
-        data. Longer rows are shortened to the norm without a warning, in the fit and in queries. A public rule should
-        centre the rows, as :class:`dpnotes.preprocessing.PublicScaler` does, because a shift common to all rows uses up
-        the norm.
+        Public bound on the Euclidean norm of each row of X, in the units of X. The
+        bound must not be taken from the data. Longer rows are shortened to the norm
+        without a warning, in the fit and in queries. A public rule should centre the
+        rows, as :class:`dpnotes.preprocessing.PublicScaler` does, because a shift
+        common to all rows uses up the norm.
     adjacency : {"zero-out", "replace-one", "add-remove"}
-        Definition of neighbouring data sets: one record is made empty, replaced, or added or removed. For pure
-        differential privacy, ``"replace-one"`` needs twice the noise.
+        Definition of neighbouring data sets: one record is made empty, replaced, or
+        added or removed. For pure differential privacy, ``"replace-one"`` needs twice
+        the noise.
     classes, random_state, noise_seed
         See :class:`PrivateClassifier`; ``random_state`` is not used.
 
@@ -63,16 +73,21 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
 
     Source
     ------
-    Sums of bounded vectors with noise b of density proportional to ``exp(-rate ||b||)`` (Chaudhuri, Monteleoni and
-    Sarwate 2011), or with Gaussian noise (Balle and Wang 2018); classes hold different records, so their releases
-    compose in parallel (McSherry 2009).
+    Sums of bounded vectors with noise b of density proportional to ``exp(-rate ||b||)``
+    (Chaudhuri, Monteleoni and Sarwate 2011), or with Gaussian noise (Balle and Wang
+    2018); classes hold different records, so their releases compose in parallel
+    (McSherry 2009).
 
     Examples
     --------
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
     >>> model = ClassMeans(1.0, noise_seed=0).fit(X / 8 - 1, y)
-    >>> model.coef_.shape, bool(model.score(X / 8 - 1, y) > 0.7), model.profile_.epsilon(0.0)
+    >>> (
+    ...     model.coef_.shape,
+    ...     bool(model.score(X / 8 - 1, y) > 0.7),
+    ...     model.profile_.epsilon(0.0),
+    ... )
     ((10, 64), True, 1.0)
     """
 
@@ -87,16 +102,25 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
     def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
         records = self._private_records(X, y)
         means, profile = self.fit_many(
-            *records.labelled(), n_classes=len(records.classes), seed=self._randomness().noise
+            *records.labelled(),
+            n_classes=len(records.classes),
+            seed=self._randomness().noise,
         )
         self.profile_ = self._implemented(profile, exact=True)
         self.coef_, self.intercept_ = means[0], -np.square(means[0]).sum(axis=1) / 2
         self.norm_, self.classes_ = float(self.norm), records.classes
 
     def fit_many(
-        self, X: Features, codes: NDArray[np.integer], *, n_classes: int, n_repeats: int = 1, seed: int | None
+        self,
+        X: Features,
+        codes: NDArray[np.integer],
+        *,
+        n_classes: int,
+        n_repeats: int = 1,
+        seed: int | None,
     ) -> tuple[Floats, PrivacyProfile]:
-        """Release the class means of the same records ``n_repeats`` times; this estimator does not change.
+        """Release the class means of the same records ``n_repeats`` times; this
+        estimator does not change.
 
         Parameters
         ----------
@@ -106,7 +130,8 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
         n_classes : int, >= 2
         n_repeats : int, >= 1
         seed : int, >= 0, or None
-            None: exact noise from the operating system. With a seed, each repeat draws from a separate stream.
+            None: exact noise from the operating system. With a seed, each repeat draws
+            from a separate stream.
 
         Returns
         -------
@@ -117,46 +142,74 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
         epsilon, delta = checked_epsilon_delta(self.epsilon, self.delta)
         twice = one_of("adjacency", self.adjacency, ADJACENCIES) == "replace-one"
         norm = positive("norm", self.norm)
-        longest = math.hypot(1.0, COUNT) * (1 + ROUNDING)  # of a record with the constant feature, in units of the norm
+        # of a record with the constant feature, in units of the norm
+        longest = math.hypot(1.0, COUNT) * (1 + ROUNDING)
         rate, sigma, profile = None, None, pure(epsilon, adjacency=self.adjacency)
         if delta == 0:  # exchanged: a record leaves one class and another comes to one
-            rate = norm_noise_rate(epsilon, sensitivity=2 * longest if twice else longest)
+            rate = norm_noise_rate(
+                epsilon, sensitivity=2 * longest if twice else longest
+            )
             deviation = math.sqrt(X.shape[1] + 2) / rate  # of the noise of one number
-        else:  # exchanged: the sums of two classes differ by one record each, or that of one class by two rows
-            sensitivity = max(2.0 * (1 + ROUNDING), math.sqrt(2) * longest) if twice else longest
+        # exchanged: the sums of two classes differ by one record each, or that of one
+        # class by two rows
+        else:
+            sensitivity = (
+                max(2.0 * (1 + ROUNDING), math.sqrt(2) * longest) if twice else longest
+            )
             deviation = sigma = gaussian_sigma(epsilon, delta, sensitivity=sensitivity)
-            profile = gaussian(sigma=sigma, sensitivity=sensitivity, adjacency=self.adjacency)
+            profile = gaussian(
+                sigma=sigma, sensitivity=sensitivity, adjacency=self.adjacency
+            )
         rows = np.asarray(X, dtype=np.float64)
         rows = ClipNorm(norm).fit_transform(rows) / norm if len(rows) else rows
         sums = _sums(rows, codes, n_classes)
-        how: dict[str, Any] = {"rate": rate, "sigma": sigma, "scales": np.ones(n_classes)}
-        released = np.stack([noisy(sums, one, **how) for one in streams(seed, n_repeats)])
-        about = {"status": "proved", "assumption": f"norm={norm:g} is public", "source": "Chaudhuri et al. (2011)"}
+        how: dict[str, Any] = {
+            "rate": rate,
+            "sigma": sigma,
+            "scales": np.ones(n_classes),
+        }
+        released = np.stack(
+            [noisy(sums, one, **how) for one in streams(seed, n_repeats)]
+        )
+        about = {
+            "status": "proved",
+            "assumption": f"norm={norm:g} is public",
+            "source": "Chaudhuri et al. (2011)",
+        }
         return norm * _means(released, least=deviation), profile.with_(**about)
 
     def decision_function(self, X: Any) -> Features:
-        """Half the squared norm of a query, minus half the squared distance of the query to the mean of each class.
+        """Half the squared norm of a query, minus half the squared distance of the
+        query to the mean of each class.
 
-        Queries longer than ``norm`` are first shortened to it. The result has shape [n, n_classes]; for two classes it
-        is the difference of the two numbers, shape [n].
+        Queries longer than ``norm`` are first shortened to it. The result has shape [n,
+        n_classes]; for two classes it is the difference of the two numbers, shape [n].
         """
         X = self._queries(X)
-        return decision_values(ClipNorm(self.norm_).fit_transform(X) @ self.coef_.T + self.intercept_)
+        return decision_values(
+            ClipNorm(self.norm_).fit_transform(X) @ self.coef_.T + self.intercept_
+        )
 
 
 def _sums(X: Floats, codes: NDArray[np.integer], n_classes: int) -> Floats:
-    """Sums of the rows of each class, and of the constant feature, shape [n_classes, d + 1], without rounding error.
+    """Sums of the rows of each class, and of the constant feature, shape [n_classes, d
+    + 1], without rounding error.
 
-    Each row is rounded towards zero, so that a sum of 2^27 rows has room for all remaining digits. Therefore a record
-    adds the same vector whatever the other records are, and this vector is no longer than the record.
+    Each row is rounded towards zero, so that a sum of 2^27 rows has room for all
+    remaining digits. Therefore a record adds the same vector whatever the other records
+    are, and this vector is no longer than the record.
     """
     rows = np.hstack([np.trunc(X * 2**DIGITS), np.full((len(X), 1), COUNT * 2**DIGITS)])
-    sums: Floats = np.stack([rows[codes == c].sum(axis=0) for c in range(n_classes)]) / 2**DIGITS
+    sums: Floats = (
+        np.stack([rows[codes == c].sum(axis=0) for c in range(n_classes)]) / 2**DIGITS
+    )
     return sums
 
 
 def _means(released: Floats, *, least: float) -> Floats:
-    """Means, of norm at most 1, from noisy sums; each number of records counts as at least ``least``."""
+    """Means, of norm at most 1, from noisy sums; each number of records counts as at
+    least ``least``.
+    """
     numbers = np.maximum(released[..., -1:], least) / COUNT
     means: Floats = released[..., :-1] / numbers
     means /= np.maximum(np.linalg.norm(means, axis=-1, keepdims=True), 1.0)

@@ -25,7 +25,8 @@ from dpnotes.mechanisms import normal_floats
 from dpnotes.methods._answers import short_seeds
 from dpnotes.methods._classifier import PrivateClassifier
 
-STEPS, SIGNAL = (10, 100), 16.0  # by default: few where n / sigma is at most so many times the root of the columns
+# by default: few where n / sigma is at most so many times the root of the columns
+STEPS, SIGNAL = (10, 100), 16.0
 LEARNING_RATES = {"sgd": 2.0, "momentum": 0.2, "adam": 0.01}
 NEVER = 900  # a probability of 2^-900
 ASSUMPTION = "the number of records, which sets the scale of a step, is public"
@@ -49,41 +50,50 @@ class _Fitted:
     device: str
 
     def logits(self, X: Features) -> Features:
-        logits: Features = self.models.logits(X.reshape(len(X), *self.shape), device=self.device)[0]
+        logits: Features = self.models.logits(
+            X.reshape(len(X), *self.shape), device=self.device
+        )[0]
         return logits
 
 
 @dataclass(eq=False, repr=False)
 class DPSGD(PrivateClassifier, LogitClassifier):
-    """Private logistic (softmax) regression or a network, by descent with clipped gradients and Gaussian noise.
+    """Private logistic (softmax) regression or a network, by descent with clipped
+    gradients and Gaussian noise.
 
-    Batches are Poisson samples, as the accounting requires. Give either ``noise_multiplier``, or ``epsilon`` and
-    ``delta``, from which the smallest multiplier is calibrated. A record never moves a sum of gradients by more than
-    the clipping norm, whatever numbers it holds. Whether the fit succeeds depends only on the noisy sums, not on any
-    record itself.
+    Batches are Poisson samples, as the accounting requires. Give either
+    ``noise_multiplier``, or ``epsilon`` and ``delta``, from which the smallest
+    multiplier is calibrated. A record never moves a sum of gradients by more than the
+    clipping norm, whatever numbers it holds. Whether the fit succeeds depends only on
+    the noisy sums, not on any record itself.
 
     Parameters
     ----------
     epsilon : float, >= 0, optional
     delta : float, in (0, 1), optional
     noise_multiplier : float, > 0, optional
-        Standard deviation of the noise on the sum of clipped gradients, in units of the clipping norm.
+        Standard deviation of the noise on the sum of clipped gradients, in units of the
+        clipping norm.
     network : NetworkClassifier or sequence of int, optional
-        Either a classifier, or the widths of the hidden layers of a multilayer perceptron, such as ``(64,)``. From a
-        classifier the fit uses the architecture and the initial weights (``initial``, ``new_last_layer``), which must
-        come from public data. With a ``noise_seed`` the fit also uses the classifier's ``checkpoint``. All other
-        settings of the classifier are ignored. Default: softmax regression with an intercept, from zero weights.
+        Either a classifier, or the widths of the hidden layers of a multilayer
+        perceptron, such as ``(64,)``. From a classifier the fit uses the architecture
+        and the initial weights (``initial``, ``new_last_layer``), which must come from
+        public data. With a ``noise_seed`` the fit also uses the classifier's
+        ``checkpoint``. All other settings of the classifier are ignored. Default:
+        softmax regression with an intercept, from zero weights.
     clipping_norm : float, > 0
         Largest L2 norm of the gradient of one record, over all parameters together.
     sample_rate : float, in (0, 1]
         Probability that a record is in a batch.
     steps : int, >= 1, optional
-        Number of steps. Default: 100, or 10 if there are at most 16 sqrt(d) sigma records. Here d is the number of
-        features, and sigma is the standard deviation of the Gaussian noise that one release of sensitivity 1 needs for
-        ``epsilon`` and ``delta``. With ``noise_multiplier`` the default is 100.
+        Number of steps. Default: 100, or 10 if there are at most 16 sqrt(d) sigma
+        records. Here d is the number of features, and sigma is the standard deviation
+        of the Gaussian noise that one release of sensitivity 1 needs for ``epsilon``
+        and ``delta``. With ``noise_multiplier`` the default is 100.
     learning_rate : float or sequence of float, > 0, optional
-        Step size for the sum of the clipped gradients divided by the expected size of a batch; one value for each step,
-        or the same for all. Default: 2 for ``"sgd"``, 0.2 for ``"momentum"`` and 0.01 for ``"adam"``.
+        Step size for the sum of the clipped gradients divided by the expected size of a
+        batch; one value for each step, or the same for all. Default: 2 for ``"sgd"``,
+        0.2 for ``"momentum"`` and 0.01 for ``"adam"``.
     optimizer : {"sgd", "momentum", "adam"}
         Optimiser of the descent; softmax regression does not support ``"adam"``.
     momentum : float, in [0, 1)
@@ -91,17 +101,19 @@ class DPSGD(PrivateClassifier, LogitClassifier):
     accountant : {"best", "pld", "rdp"}
         See :func:`dpnotes.accounting.dp_sgd`.
     adjacency : {"zero-out", "add-remove"}
-        Definition of neighbouring data sets. ``"zero-out"`` hides the content of a record: the record could as well be
-        empty, and an empty record moves no sum of gradients. The number of records is then public. ``"add-remove"``
-        hides whether the record exists at all. The noise and epsilon are the same under both adjacencies, and the
-        number of records always sets the scale of a step.
+        Definition of neighbouring data sets. ``"zero-out"`` hides the content of a
+        record: the record could as well be empty, and an empty record moves no sum of
+        gradients. The number of records is then public. ``"add-remove"`` hides whether
+        the record exists at all. The noise and epsilon are the same under both
+        adjacencies, and the number of records always sets the scale of a step.
     classes : sequence, optional
-        All labels that can occur. By default they are taken from y, and the guarantee then covers all of the fitted
-        estimator except ``classes_``. Omit them only if it is public which labels occur in y.
+        All labels that can occur. By default they are taken from y, and the guarantee
+        then covers all of the fitted estimator except ``classes_``. Omit them only if
+        it is public which labels occur in y.
     device : {"auto", "cpu", "cuda", ...}
     random_state : int, RandomState instance or None
-        Not used: initial weights and batches follow from ``noise_seed`` or, if it is None, from a secret seed of the
-        operating system.
+        Not used: initial weights and batches follow from ``noise_seed`` or, if it is
+        None, from a secret seed of the operating system.
     noise_seed : int, optional
         See :class:`PrivateClassifier`.
 
@@ -121,8 +133,16 @@ class DPSGD(PrivateClassifier, LogitClassifier):
     --------
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = DPSGD(epsilon=3.0, delta=1e-4, sample_rate=0.1, steps=200, learning_rate=4.0, clipping_norm=0.5,
-    ...               accountant="rdp", noise_seed=0)
+    >>> model = DPSGD(
+    ...     epsilon=3.0,
+    ...     delta=1e-4,
+    ...     sample_rate=0.1,
+    ...     steps=200,
+    ...     learning_rate=4.0,
+    ...     clipping_norm=0.5,
+    ...     accountant="rdp",
+    ...     noise_seed=0,
+    ... )
     >>> bool(model.fit(X / 64, y).score(X / 64, y) > 0.8)
     True
     >>> bool(model.profile_.epsilon(1e-4) <= 3.0)
@@ -148,51 +168,86 @@ class DPSGD(PrivateClassifier, LogitClassifier):
     def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
         records = self._private_records(X, y)
         (X, codes), classes = records.labelled(), records.classes
-        accounted = {name: getattr(self, name) for name in ("sample_rate", "steps", "accountant")}
+        accounted = {
+            name: getattr(self, name) for name in ("sample_rate", "steps", "accountant")
+        }
         noise: Any = self.noise_multiplier
         if budget := self._budget_for("noise_multiplier"):
             noise = float(accounting.dp_sgd_noise_multiplier(*budget, **accounted))
-        profile = accounting.dp_sgd(noise_multiplier=noise, adjacency=self.adjacency, **accounted)
+        profile = accounting.dp_sgd(
+            noise_multiplier=noise, adjacency=self.adjacency, **accounted
+        )
         profile = self._implemented(profile.with_(assumption=ASSUMPTION))
         (seed,) = short_seeds(self.noise_seed, 1)
         names = ("clipping_norm", "learning_rate", "device", "sample_rate", "steps")
-        settings = {name: getattr(self, name) for name in names} | {"noise_multiplier": noise, "seed": seed}
+        settings = {name: getattr(self, name) for name in names} | {
+            "noise_multiplier": noise,
+            "seed": seed,
+        }
         settings["normal"] = normal_floats if self.noise_seed is None else None
         settings["n_records"] = records.n  # the empty ones included
-        if not len(X):  # the learner needs a row: one that is never drawn, at the same expected size of a batch
+        # the learner needs a row: one that is never drawn, at the same expected size of
+        # a batch
+        if not len(X):
             X, codes = np.zeros_like(records.X[:1]), np.zeros(1, np.int64)
             rare = {"sample_rate": math.ldexp(1.0, -NEVER)}
-            settings |= rare | {"n_records": int(math.ldexp(settings["sample_rate"] * records.n, NEVER))}
+            settings |= rare | {
+                "n_records": int(math.ldexp(settings["sample_rate"] * records.n, NEVER))
+            }
         train = self._train_linear if self.network is None else self._train_network
         fitted = train(X, codes, len(classes), settings)
-        self.classes_, self.noise_multiplier_, self.profile_, self._fitted = classes, noise, profile, fitted
+        self.classes_, self.noise_multiplier_, self.profile_, self._fitted = (
+            classes,
+            noise,
+            profile,
+            fitted,
+        )
 
     def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
         budget = self._budget_for("noise_multiplier")
-        least = SIGNAL * math.sqrt(d) * accounting.gaussian_sigma(*budget) if budget else 0.0
-        return {"steps": STEPS[n > least], "learning_rate": LEARNING_RATES.get(self.optimizer, 1.0)}
+        least = (
+            SIGNAL * math.sqrt(d) * accounting.gaussian_sigma(*budget)
+            if budget
+            else 0.0
+        )
+        return {
+            "steps": STEPS[n > least],
+            "learning_rate": LEARNING_RATES.get(self.optimizer, 1.0),
+        }
 
     def decision_function(self, X: Any) -> Features:
         """Logits, shape [n, n_classes]; for two classes their difference, shape [n]."""
         X = self._queries(X)
         return decision_values(self._fitted.logits(X))
 
-    def _train_linear(self, X: Features, codes: Integers, n_classes: int, settings: dict[str, Any]) -> _Fitted:
+    def _train_linear(
+        self, X: Features, codes: Integers, n_classes: int, settings: dict[str, Any]
+    ) -> _Fitted:
         if self.optimizer not in ("sgd", "momentum"):
             raise ValueError(
-                f"optimizer must be 'sgd' or 'momentum' for softmax regression, got optimizer={self.optimizer!r}"
+                "optimizer must be 'sgd' or 'momentum' for softmax regression, got"
+                f" optimizer={self.optimizer!r}"
             )
         momentum = self.momentum if self.optimizer == "momentum" else 0.0
-        models = fit_dp_sgd_linear(X, codes, n_classes=n_classes, momentum=momentum, **settings)
+        models = fit_dp_sgd_linear(
+            X, codes, n_classes=n_classes, momentum=momentum, **settings
+        )
         return _Fitted(models, X.shape[1:], settings["device"])
 
-    def _train_network(self, X: Features, codes: Integers, n_classes: int, settings: dict[str, Any]) -> _Fitted:
+    def _train_network(
+        self, X: Features, codes: Integers, n_classes: int, settings: dict[str, Any]
+    ) -> _Fitted:
         network = self.network
         if not isinstance(network, NetworkClassifier):
             if not (
-                isinstance(network, list | tuple) and network and all(isinstance(w, int) and w > 0 for w in network)
+                isinstance(network, list | tuple)
+                and network
+                and all(isinstance(w, int) and w > 0 for w in network)
             ):
-                known = "widths of hidden layers, such as (64,), or a dpnotes.learners.NetworkClassifier"
+                known = (
+                    "widths of hidden layers, such as (64,), or a"
+                    " dpnotes.learners.NetworkClassifier"
+                )
                 raise TypeError(f"network must be {known}, got network={network!r}")
             network = NetworkClassifier(None, architecture="mlp", hidden=tuple(network))
         images = network.as_images(X)

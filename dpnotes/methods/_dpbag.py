@@ -1,4 +1,6 @@
-"""Differentially private bagging: each partition assigns a record to one teacher, and a student learns the vote."""
+"""Differentially private bagging: each partition assigns a record to one teacher,
+and a student learns the vote.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from dpnotes import accounting
-from dpnotes._validation import FIRST, Floats, array, at_least_one, one_of, positive, real, renamed
+from dpnotes._validation import (
+    FIRST,
+    Floats,
+    array,
+    at_least_one,
+    one_of,
+    positive,
+    real,
+    renamed,
+)
 from dpnotes.accounting.papers import MOMENTS, personalised_moments, personalised_vote
 from dpnotes.learners import TouchedVotes
 from dpnotes.mechanisms import Partitions, laplace_vote, stream
@@ -21,48 +32,62 @@ from dpnotes.methods._answers import derived_seed
 from dpnotes.methods._student import StudentVote, Votes, fit_student
 from dpnotes.methods._teachers import LogisticTeachers, counts_of, partitions_of
 
-ANALYSES = {"tight": "tight", "naive": "published", "personalised": "published"}  # of an accountant
+# of an accountant
+ANALYSES = {"tight": "tight", "naive": "published", "personalised": "published"}
 QUERIES = 1024  # voted on at a time
 SCHEMES = {  # of the partitions: adjacencies, and what the guarantee assumes
     "independent": (
         ("zero-out", "add-remove"),
-        "the chunks of a record are chosen independently of the other records in each partition, and the number of "
-        "labels does not depend on the data",
+        (
+            "the chunks of a record are chosen independently of the other records in"
+            " each partition, and the number of labels does not depend on the data"
+        ),
     ),
     "balanced": (
         ("zero-out", "replace-one"),
-        "the number of records is public, the partitions do not depend on the records, and neither does the number of "
-        "labels",
+        (
+            "the number of records is public, the partitions do not depend on the"
+            " records, and neither does the number of labels"
+        ),
     ),
 }
 LOCAL = (
-    "bounds the release for these records against the same records without one, or with one more in the stated "
-    "chunks, as if this number of labels had been fixed beforehand; it was not: the accountant stopped on the private "
-    "votes, so the number of labels alone can distinguish two neighbouring data sets with certainty, and no (epsilon, "
-    "delta) with delta < 1 holds"
+    "bounds the release for these records against the same records without one, or with"
+    " one more in the stated chunks, as if this number of labels had been fixed"
+    " beforehand; it was not: the accountant stopped on the private votes, so the"
+    " number of labels alone can distinguish two neighbouring data sets with certainty,"
+    " and no (epsilon, delta) with delta < 1 holds"
 )
-THEOREM = "Jordon, Yoon and van der Schaar (2019), Theorem 6, refuted in the chapter on differentially private bagging"
+THEOREM = (
+    "Jordon, Yoon and van der Schaar (2019), Theorem 6, refuted in the chapter on"
+    " differentially private bagging"
+)
 NO_GUARANTEE = (
-    "no guarantee: the personalised accountant stopped on the private votes, so the number of labels alone can "
-    "distinguish two neighbouring data sets with certainty, and no (epsilon, delta) with delta < 1 holds"
+    "no guarantee: the personalised accountant stopped on the private votes, so the"
+    " number of labels alone can distinguish two neighbouring data sets with certainty,"
+    " and no (epsilon, delta) with delta < 1 holds"
 )
 
 
-def personalised_epsilon(squares: ArrayLike, *, n_partitions: int, beta: float, delta: float) -> Floats:
-    """Compute from sums of squares the epsilon of the paper's accountant, minimised over integer moments 1 to 100.
+def personalised_epsilon(
+    squares: ArrayLike, *, n_partitions: int, beta: float, delta: float
+) -> Floats:
+    """Compute from sums of squares the epsilon of the paper's accountant, minimised
+    over integer moments 1 to 100.
 
-    Status: *per-instance*, as :func:`dpnotes.accounting.papers.personalised_moments` explains. The best integer moment
-    is next to the optimum over all real moments.
+    Status: *per-instance*, as :func:`dpnotes.accounting.papers.personalised_moments`
+    explains. The best integer moment is next to the optimum over all real moments.
 
     Parameters
     ----------
     squares : array_like of int, >= 0
-        Sums of the charges (k m)^2 over the answered queries; :class:`dpnotes.learners.TouchedVotes` defines and
-        computes the charges.
+        Sums of the charges (k m)^2 over the answered queries;
+        :class:`dpnotes.learners.TouchedVotes` defines and computes the charges.
     n_partitions : int, >= 1
         Number of partitions, k in the formula.
     beta : float, > 0
-        The paper's lambda, the inverse scale of the Laplace noise on each class, per vote.
+        The paper's lambda, the inverse scale of the Laplace noise on each class, per
+        vote.
     delta : float, in (0, 1)
 
     Returns
@@ -87,7 +112,9 @@ def personalised_epsilon(squares: ArrayLike, *, n_partitions: int, beta: float, 
     sums = array("squares", squares)
     k = at_least_one("n_partitions", n_partitions)
     beta = positive("beta", beta)
-    log_delta = math.log(real("delta", delta, high=1.0, open_low=True, below="nothing would be spent"))
+    log_delta = math.log(
+        real("delta", delta, high=1.0, open_low=True, below="nothing would be spent")
+    )
     totals = np.where(sums > 0, sums, 1.0) / k**2
     best = np.sqrt(-log_delta / (2 * beta**2 * totals))
     result = np.full(sums.shape, np.inf)
@@ -97,8 +124,11 @@ def personalised_epsilon(squares: ArrayLike, *, n_partitions: int, beta: float, 
     return np.where(sums > 0, result, 0.0)
 
 
-def squares_of_budget(epsilon: float, delta: float, *, n_partitions: int, beta: float) -> int:
-    """Compute the least sum of squares over the answered queries at which :func:`personalised_epsilon` reaches epsilon.
+def squares_of_budget(
+    epsilon: float, delta: float, *, n_partitions: int, beta: float
+) -> int:
+    """Compute the least sum of squares over the answered queries at which
+    :func:`personalised_epsilon` reaches epsilon.
 
     Parameters
     ----------
@@ -118,22 +148,32 @@ def squares_of_budget(epsilon: float, delta: float, *, n_partitions: int, beta: 
 
     Examples
     --------
-    >>> squares_of_budget(1.0, 1e-3, n_partitions=10, beta=2 / 50)  # 11 labels, all models agreed: 1100
+    >>> squares_of_budget(
+    ...     1.0, 1e-3, n_partitions=10, beta=2 / 50
+    ... )  # 11 labels, all models agreed: 1100
     1056
     """
     epsilon = positive("epsilon", epsilon)
     k = at_least_one("n_partitions", n_partitions)
     beta = positive("beta", beta)
-    lost = -math.log(real("delta", delta, high=1.0, open_low=True, below="nothing would be spent"))
-    best = np.asarray((lost + math.sqrt(lost**2 + epsilon * lost)) / epsilon)  # of (epsilon l - lost) / (l (l + 1))
+    lost = -math.log(
+        real("delta", delta, high=1.0, open_low=True, below="nothing would be spent")
+    )
+    # of (epsilon l - lost) / (l (l + 1))
+    best = np.asarray((lost + math.sqrt(lost**2 + epsilon * lost)) / epsilon)
     reached = max(
-        float((epsilon * order - lost) / personalised_moments(order, inverse_scale=beta)) for order in _neighbours(best)
+        float(
+            (epsilon * order - lost) / personalised_moments(order, inverse_scale=beta)
+        )
+        for order in _neighbours(best)
     )
     return max(1, math.ceil(reached * k**2))
 
 
 def _neighbours(best: Floats) -> tuple[Floats, Floats]:
-    """Integer moments on both sides of a real optimum, which is the only optimum of the function."""
+    """Integer moments on both sides of a real optimum, which is the only optimum of
+    the function.
+    """
     below = np.clip(np.floor(best), MOMENTS[0], MOMENTS[-1])
     return below, np.minimum(below + 1, MOMENTS[-1])
 
@@ -141,13 +181,15 @@ def _neighbours(best: Floats) -> tuple[Floats, Floats]:
 @renamed(n_models=("n_teachers",), inverse_scale=("noise",), estimator=(FIRST,))
 @dataclass(eq=False, repr=False)
 class DPBag(StudentVote):
-    """Bagging over many partitions of the records: teachers label public rows by a noisy vote, to train a student.
+    """Bagging over many partitions of the records: teachers label public rows by a
+    noisy vote, to train a student.
 
-    Each of ``n_partitions`` partitions splits the private records into ``n_models`` shards with one teacher each. The
-    votes for each class are divided by the number of partitions, and Laplace noise of scale ``1 / inverse_scale`` is
-    added. Public rows are answered in order until the accountant stops. With ``n_partitions=1`` the method is
-    subsample-and-aggregate: ``accountant="naive"`` gives the paper's baseline, and ``"tight"`` gives the same mechanism
-    with a sharper analysis.
+    Each of ``n_partitions`` partitions splits the private records into ``n_models``
+    shards with one teacher each. The votes for each class are divided by the number of
+    partitions, and Laplace noise of scale ``1 / inverse_scale`` is added. Public rows
+    are answered in order until the accountant stops. With ``n_partitions=1`` the method
+    is subsample-and-aggregate: ``accountant="naive"`` gives the paper's baseline, and
+    ``"tight"`` gives the same mechanism with a sharper analysis.
 
     Parameters
     ----------
@@ -155,44 +197,52 @@ class DPBag(StudentVote):
     delta : float, in (0, 1)
     estimator : object, optional
         The teachers' learner: a scikit-learn classifier, or a learner like
-        :class:`dpnotes.learners.BoostedTreesClassifier`, which has ``fit_many`` and fits many models in one call.
-        ``fit_many`` must accept a list of index arrays of unequal length. If ``noise_seed`` is None, ``fit_many`` is
-        called separately for each teacher. A teacher must depend only on the records of its shard. Default: logistic
-        regression with scikit-learn's C = 1.
+        :class:`dpnotes.learners.BoostedTreesClassifier`, which has ``fit_many`` and
+        fits many models in one call. ``fit_many`` must accept a list of index arrays of
+        unequal length. If ``noise_seed`` is None, ``fit_many`` is called separately for
+        each teacher. A teacher must depend only on the records of its shard. Default:
+        logistic regression with scikit-learn's C = 1.
     n_models : int, in 1 .. n, optional
-        Number of teachers in each partition. Default: n / (5 n_classes) for n records, rounded down, but at least 1 and
-        at most 1024.
+        Number of teachers in each partition. Default: n / (5 n_classes) for n records,
+        rounded down, but at least 1 and at most 1024.
     n_partitions : int, >= 1
     inverse_scale : float, > 0, optional
-        The paper's lambda, the *inverse* scale of the Laplace noise per normalised vote: a larger value means less
-        noise. Default: ``2 / n_models``.
+        The paper's lambda, the *inverse* scale of the Laplace noise per normalised
+        vote: a larger value means less noise. Default: ``2 / n_models``.
     accountant : {"tight", "naive", "personalised"}
-        ``"tight"`` allows as many labels as the tight analysis proves to be (epsilon, delta)-DP together, for any data
-        and any number of partitions. ``"naive"`` is the paper's bound with the largest charge for each label, as if the
-        paper's m were always 1; the paper calls this version DPBag-. The number of labels that it allows does not
-        depend on the data, and is one more than the budget covers. ``"personalised"`` is the paper's accountant. From
-        the private votes it computes an epsilon for each record, and for one additional record. It stops after the
-        first label at which any of these epsilons reaches the budget. With this accountant the method is *not*
-        differentially private.
+        ``"tight"`` allows as many labels as the tight analysis proves to be (epsilon,
+        delta)-DP together, for any data and any number of partitions. ``"naive"`` is
+        the paper's bound with the largest charge for each label, as if the paper's m
+        were always 1; the paper calls this version DPBag-. The number of labels that it
+        allows does not depend on the data, and is one more than the budget covers.
+        ``"personalised"`` is the paper's accountant. From the private votes it computes
+        an epsilon for each record, and for one additional record. It stops after the
+        first label at which any of these epsilons reaches the budget. With this
+        accountant the method is *not* differentially private.
     partitions : {"independent", "balanced"}
         See :func:`dpnotes.mechanisms.draw_partitions`.
     adjacency : {"zero-out", "add-remove", "replace-one"}
-        Definition of neighbouring data sets. A record that is made empty leaves its shards, and no other record moves,
-        so one vote of each partition may change. The guarantee is the same under all three. Add-remove needs
-        independent partitions, and replace-one needs balanced partitions. Under add-remove the guarantee does not cover
-        the error raised when there are more teachers than records.
+        Definition of neighbouring data sets. A record that is made empty leaves its
+        shards, and no other record moves, so one vote of each partition may change. The
+        guarantee is the same under all three. Add-remove needs independent partitions,
+        and replace-one needs balanced partitions. Under add-remove the guarantee does
+        not cover the error raised when there are more teachers than records.
     student : object, optional
-        A scikit-learn classifier. Default: a clone of ``estimator``, or scikit-learn's logistic regression.
+        A scikit-learn classifier. Default: a clone of ``estimator``, or scikit-learn's
+        logistic regression.
     keep_votes : bool
-        Retain the votes without noise, for diagnosis by the holder of the data. The guarantee does not cover any result
-        derived from them, and a pickle contains them. :meth:`publish` omits them.
+        Retain the votes without noise, for diagnosis by the holder of the data. The
+        guarantee does not cover any result derived from them, and a pickle contains
+        them. :meth:`publish` omits them.
     classes : sequence, optional
-        All labels that can occur. By default they are taken from y, and the guarantee then covers everything that is
-        released except ``classes_``. Omit them only if it is public which labels occur in y.
+        All labels that can occur. By default they are taken from y, and the guarantee
+        then covers everything that is released except ``classes_``. Omit them only if
+        it is public which labels occur in y.
     n_jobs : int or None
         Number of joblib workers for scikit-learn teachers.
     device : str
-        Device of the accountant and of the default teachers: a PyTorch device, or ``"auto"``.
+        Device of the accountant and of the default teachers: a PyTorch device, or
+        ``"auto"``.
     random_state : int, RandomState instance or None
         Seed of the shards and of the learners.
     noise_seed : int, optional
@@ -201,44 +251,53 @@ class DPBag(StudentVote):
     Attributes
     ----------
     profile_ : dpnotes.accounting.PrivacyProfile
-        Guarantee of releasing ``labels_`` and the student. For ``"personalised"`` there is no guarantee: epsilon is
-        then infinite for every delta below 1.
+        Guarantee of releasing ``labels_`` and the student. For ``"personalised"`` there
+        is no guarantee: epsilon is then infinite for every delta below 1.
     labels_ : ndarray, shape [n_labels_]
         Labels of the first public rows.
     n_labels_ : int
-        Number of labels; all public rows are labelled if they do not exhaust the budget.
+        Number of labels; all public rows are labelled if they do not exhaust the
+        budget.
     epsilon_spent_ : float
-        ``profile_.epsilon(delta)``; for ``"personalised"`` instead the value of the paper's accountant, which
-        guarantees nothing. ``"naive"`` and ``"personalised"`` stop only after the label that reaches ``epsilon``. With
-        either of them ``epsilon_spent_`` is therefore at least ``epsilon``, except if the public rows run out first.
+        ``profile_.epsilon(delta)``; for ``"personalised"`` instead the value of the
+        paper's accountant, which guarantees nothing. ``"naive"`` and ``"personalised"``
+        stop only after the label that reaches ``epsilon``. With either of them
+        ``epsilon_spent_`` is therefore at least ``epsilon``, except if the public rows
+        run out first.
     agreement_ : ndarray of float, shape [n_labels_]
-        Fraction of the teachers that vote for the most frequent class; private, and available only with ``keep_votes``.
+        Fraction of the teachers that vote for the most frequent class; private, and
+        available only with ``keep_votes``.
     record_epsilons_ : ndarray of float, shape [n]
-        Epsilon of each record by the paper's accountant; private, and available only with ``keep_votes`` and
-        ``"personalised"``.
+        Epsilon of each record by the paper's accountant; private, and available only
+        with ``keep_votes`` and ``"personalised"``.
     per_instance_profile_ : dpnotes.accounting.PrivacyProfile
-        The bound of the paper's accountant, as a profile of status *per-instance*; the ``assumption`` of the profile
-        says what this status means. The profile is private, and available only with ``keep_votes`` and
-        ``"personalised"``.
+        The bound of the paper's accountant, as a profile of status *per-instance*; the
+        ``assumption`` of the profile says what this status means. The profile is
+        private, and available only with ``keep_votes`` and ``"personalised"``.
     student_ : object
     classes_ : ndarray, shape [n_classes]
     n_features_in_ : int
 
     Source
     ------
-    Jordon, Yoon and van der Schaar (2019), Algorithm 1; :func:`dpnotes.accounting.noisy_vote` for the proved part, and
-    claim 24 of the book's ledger for the unproved part.
+    Jordon, Yoon and van der Schaar (2019), Algorithm 1;
+    :func:`dpnotes.accounting.noisy_vote` for the proved part, and claim 24 of the
+    book's ledger for the unproved part.
 
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X = (X - X.mean(0)) / X.std(0)
-    >>> model = DPBag(3.0, 1e-3, n_models=20, n_partitions=10, device="cpu", noise_seed=0)
+    >>> model = DPBag(
+    ...     3.0, 1e-3, n_models=20, n_partitions=10, device="cpu", noise_seed=0
+    ... )
     >>> model = model.fit(X[:300], y[:300], public=X[300:])
     >>> model.n_labels_, model.profile_.status, model.score(X, y) > 0.7
     (76, 'proved', True)
-    >>> model.set_params(accountant="personalised").fit(X[:300], y[:300], public=X[300:]).profile_.epsilon(1e-3)
+    >>> model.set_params(accountant="personalised").fit(
+    ...     X[:300], y[:300], public=X[300:]
+    ... ).profile_.epsilon(1e-3)
     inf
     """
 
@@ -251,8 +310,11 @@ class DPBag(StudentVote):
     partitions: str = "independent"
     device: str = "auto"
 
-    def fit(self, X: Any, y: Any, *, public: Any = None, chunks: ArrayLike | None = None) -> DPBag:
-        """Train the teachers on the private records, label public rows by their private vote, and train the student.
+    def fit(
+        self, X: Any, y: Any, *, public: Any = None, chunks: ArrayLike | None = None
+    ) -> DPBag:
+        """Train the teachers on the private records, label public rows by their private
+        vote, and train the student.
 
         Parameters
         ----------
@@ -261,12 +323,14 @@ class DPBag(StudentVote):
         y : array_like, shape [n]
             Their labels.
         public : array_like of float, shape [n_public, d], finite
-            Public unlabelled rows; required. A Pipeline transforms them like X if its ``transform_input`` names
-            ``public``; otherwise the fit raises an error.
-        chunks : array_like of int, shape [n + 1, n_partitions], in 0 .. n_models - 1, optional
-            Shard of each record in each partition, for example from :func:`dpnotes.mechanisms.hash_chunks`. The last
-            row is for one additional record. Chunks can be given only for ``partitions="independent"``. Default: drawn
-            at random.
+            Public unlabelled rows; required. A Pipeline transforms them like X if its
+            ``transform_input`` names ``public``; otherwise the fit raises an error.
+        chunks : array_like of int, shape [n + 1, n_partitions], in 0 .. n_models - 1,
+        optional
+            Shard of each record in each partition, for example from
+            :func:`dpnotes.mechanisms.hash_chunks`. The last row is for one additional
+            record. Chunks can be given only for ``partitions="independent"``. Default:
+            drawn at random.
 
         Returns
         -------
@@ -276,11 +340,13 @@ class DPBag(StudentVote):
         Raises
         ------
         ValueError
-            If public is missing or not transformed like X, data are not finite or differ in length or features, there
-            are fewer than 2 classes or more than 255, there are more teachers than records, or a parameter is outside
-            its range.
+            If public is missing or not transformed like X, data are not finite or
+            differ in length or features, there are fewer than 2 classes or more than
+            255, there are more teachers than records, or a parameter is outside its
+            range.
         TypeError
-            If a number has the wrong type, or the student's learner is not a classifier.
+            If a number has the wrong type, or the student's learner is not a
+            classifier.
         """
         return self._fit_at_once(X, y, public=public, chunks=chunks)
 
@@ -290,33 +356,48 @@ class DPBag(StudentVote):
         public = self._public_rows(public)
         n_teachers = self._check_teachers(records.n)
         if chunks is not None and self.partitions != "independent":
-            raise ValueError(f"chunks must be None for partitions={self.partitions!r}, which are drawn")
+            raise ValueError(
+                f"chunks must be None for partitions={self.partitions!r}, which are"
+                " drawn"
+            )
         beta, within = self._settings(len(classes))
         randomness = self._randomness()
         seed = randomness.learning
-        learn_seed, student_seed = (int(s) for s in stream(seed, 0).integers(2**31, size=2))
+        learn_seed, student_seed = (
+            int(s) for s in stream(seed, 0).integers(2**31, size=2)
+        )
         generator = randomness.generator(1)
         cut = partitions_of(
-            records.n, chunks, (records.n + 1, self.n_partitions), n_chunks=n_teachers, scheme=self.partitions,
+            records.n,
+            chunks,
+            (records.n + 1, self.n_partitions),
+            n_chunks=n_teachers,
+            scheme=self.partitions,
             seed=derived_seed(seed, 2),
-        )  # fmt: skip
+        )
         student = self._student_learner(LogisticRegression(max_iter=1000))
         default = LogisticTeachers(device=self.device)
         teachers = self._teach(records, cut, default=default, seed=learn_seed)
         n_queries = len(public) if within is None else min(within, len(public))
         asked = public[:n_queries]
-        voted = (teachers.votes(asked[start : start + QUERIES]) for start in range(0, n_queries, QUERIES))
+        voted = (
+            teachers.votes(asked[start : start + QUERIES])
+            for start in range(0, n_queries, QUERIES)
+        )
         self.classes_ = classes
         if within is None:
             votes = self._answer_personalised(voted, cut, beta, generator)
         else:
             votes = self._answer(voted, beta, n_queries, generator)
         labelled = public[: self.n_labels_]
-        self.student_ = fit_student(student, labelled, self.labels_, classes=classes, seed=student_seed)
+        self.student_ = fit_student(
+            student, labelled, self.labels_, classes=classes, seed=student_seed
+        )
         self._votes = votes if self.keep_votes else None
 
     def publish(self) -> Self:
-        """Copy the part that the guarantee covers, as :meth:`PrivateClassifier.publish` does.
+        """Copy the part that the guarantee covers, as :meth:`PrivateClassifier.publish`
+        does.
 
         Raises
         ------
@@ -335,7 +416,9 @@ class DPBag(StudentVote):
 
     @property
     def per_instance_profile_(self) -> accounting.PrivacyProfile | None:
-        """The bound of the paper's accountant for these votes; it is private, and not a guarantee."""
+        """The bound of the paper's accountant for these votes; it is private, and
+        not a guarantee.
+        """
         return self._account("per_instance_profile_").profile
 
     def _account(self, name: str) -> Votes:
@@ -346,42 +429,73 @@ class DPBag(StudentVote):
         return votes
 
     def _settings(self, n_classes: int) -> tuple[float, int | None]:
-        """Check all parameters; give lambda, and the number of labels, None for the personalised accountant."""
+        """Check all parameters; give lambda, and the number of labels, None for the
+        personalised accountant.
+        """
         at_least_one("n_partitions", self.n_partitions)
         one_of("accountant", self.accountant, tuple(ANALYSES))
         one_of("partitions", self.partitions, tuple(SCHEMES))
         one_of("adjacency", self.adjacency, SCHEMES[self.partitions][0])
-        beta = 2 / self.n_models if self.inverse_scale is None else positive("inverse_scale", self.inverse_scale)
-        squares_of_budget(self.epsilon, self.delta, n_partitions=1, beta=beta)  # checks the pair
+        beta = (
+            2 / self.n_models
+            if self.inverse_scale is None
+            else positive("inverse_scale", self.inverse_scale)
+        )
+        # checks the pair
+        squares_of_budget(self.epsilon, self.delta, n_partitions=1, beta=beta)
         if self.accountant == "personalised":
             return beta, None
         return beta, accounting.noisy_vote_answers(
-            self.epsilon, self.delta, inverse_scale=beta, n_classes=n_classes, analysis=ANALYSES[self.accountant]
+            self.epsilon,
+            self.delta,
+            inverse_scale=beta,
+            n_classes=n_classes,
+            analysis=ANALYSES[self.accountant],
         )
 
     def _answer(
-        self, voted: Iterator[NDArray[np.uint8]], beta: float, labels: int, generator: np.random.Generator | None
+        self,
+        voted: Iterator[NDArray[np.uint8]],
+        beta: float,
+        labels: int,
+        generator: np.random.Generator | None,
     ) -> Votes:
         """Answer a number of queries that does not depend on the data."""
-        votes = self._release([(votes, votes.shape[1]) for votes in voted], beta, generator)
-        profile: accounting.PrivacyProfile = accounting.approximate(0.0, 0.0, adjacency=self.adjacency)
+        votes = self._release(
+            [(votes, votes.shape[1]) for votes in voted], beta, generator
+        )
+        profile: accounting.PrivacyProfile = accounting.approximate(
+            0.0, 0.0, adjacency=self.adjacency
+        )
         if labels:
             n_classes, analysis = len(self.classes_), ANALYSES[self.accountant]
             profile = accounting.noisy_vote(
-                inverse_scale=beta, answers=labels, n_classes=n_classes, adjacency=self.adjacency, analysis=analysis
+                inverse_scale=beta,
+                answers=labels,
+                n_classes=n_classes,
+                adjacency=self.adjacency,
+                analysis=analysis,
             ).with_(assumption=SCHEMES[self.partitions][1])
         self.profile_ = self._implemented(profile, exact=True)
         self.epsilon_spent_ = float(self.profile_.epsilon(self.delta))
         return votes
 
     def _answer_personalised(
-        self, voted: Iterator[NDArray[np.uint8]], cut: Partitions, beta: float, generator: np.random.Generator | None
+        self,
+        voted: Iterator[NDArray[np.uint8]],
+        cut: Partitions,
+        beta: float,
+        generator: np.random.Generator | None,
     ) -> Votes:
-        """Answer until the sum of squares of a record, or of an additional record, reaches the budget's limit."""
+        """Answer until the sum of squares of a record, or of an additional record,
+        reaches the budget's limit.
+        """
         k = self.n_partitions
         limit = squares_of_budget(self.epsilon, self.delta, n_partitions=k, beta=beta)
         chunks, n_classes = np.vstack([cut.chunk, cut.joining]), len(self.classes_)
-        touched = TouchedVotes(chunks, n_teachers=self.n_models, n_classes=n_classes, device=self.device)
+        touched = TouchedVotes(
+            chunks, n_teachers=self.n_models, n_classes=n_classes, device=self.device
+        )
         kept: list[tuple[NDArray[np.uint8], int]] = []
         for votes in voted:
             largest = touched.add(votes.reshape(k, self.n_models, -1), limit=limit)
@@ -389,26 +503,43 @@ class DPBag(StudentVote):
             if largest[-1] >= limit:
                 break
         squares = touched.totals
-        epsilons = personalised_epsilon(squares, n_partitions=k, beta=beta, delta=self.delta)
+        epsilons = personalised_epsilon(
+            squares, n_partitions=k, beta=beta, delta=self.delta
+        )
         nothing = accounting.approximate(0.0, 1.0, adjacency=self.adjacency)
         nothing = nothing.with_(status="refuted", source=THEOREM, remark=NO_GUARANTEE)
         self.profile_ = self._implemented(nothing, exact=True)
         self.epsilon_spent_ = float(epsilons.max())
         released = self._release(kept, beta, generator)
-        bound = personalised_vote(squares, inverse_scale=beta, n_partitions=k, answers=self.n_labels_, assumption=LOCAL)
+        bound = personalised_vote(
+            squares,
+            inverse_scale=beta,
+            n_partitions=k,
+            answers=self.n_labels_,
+            assumption=LOCAL,
+        )
         return released._replace(epsilons=epsilons, profile=bound)
 
     def _release(
-        self, kept: list[tuple[NDArray[np.uint8], int]], beta: float, generator: np.random.Generator | None
+        self,
+        kept: list[tuple[NDArray[np.uint8], int]],
+        beta: float,
+        generator: np.random.Generator | None,
     ) -> Votes:
-        """Set the noisy labels of the first queries of each block, and return the votes before the noise."""
+        """Set the noisy labels of the first queries of each block, and return the
+        votes before the noise.
+        """
         n_classes = len(self.classes_)
         tables = [counts_of(votes[:, :answered], n_classes) for votes, answered in kept]
         counts = np.concatenate([np.zeros((0, n_classes), np.int64), *tables])
         if generator is None:  # whole counts, since those divided are rounded
-            released = laplace_vote(counts, scale=np.nextafter(self.n_partitions / beta, np.inf))
+            released = laplace_vote(
+                counts, scale=np.nextafter(self.n_partitions / beta, np.inf)
+            )
         else:
-            released = laplace_vote(counts / self.n_partitions, scale=1 / beta, seed=generator)
+            released = laplace_vote(
+                counts / self.n_partitions, scale=1 / beta, seed=generator
+            )
         self.labels_ = self.classes_[released]
         self.n_labels_ = len(released)
         return Votes(counts, self.n_models * self.n_partitions)

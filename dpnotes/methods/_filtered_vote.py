@@ -1,4 +1,6 @@
-"""Noisy answers without a limit on their number: a teacher that has spent its budget of votes abstains."""
+"""Noisy answers without a limit on their number: a teacher that has spent its budget
+of votes abstains.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ from dpnotes import accounting
 from dpnotes._validation import FIRST, Integers, at_least_one, one_of, real, renamed
 from dpnotes.mechanisms import gaussian_vote, stream
 from dpnotes.methods._answers import BudgetExhausted, Shared, derived_seed
-from dpnotes.methods._teachers import ADJACENCIES, LogisticTeachers, TeacherVote, counts_of, partitions_of
+from dpnotes.methods._teachers import (
+    ADJACENCIES,
+    LogisticTeachers,
+    TeacherVote,
+    counts_of,
+    partitions_of,
+)
 
 QUERIES = 1024  # voted on at a time
 
@@ -23,13 +31,16 @@ QUERIES = 1024  # voted on at a time
 @renamed(n_models=("n_teachers",), answers=("budget",), estimator=(FIRST,))
 @dataclass(eq=False, repr=False)
 class FilteredVote(TeacherVote):
-    """Noisy vote of teachers with individual vote budgets: any number of answers under one guarantee.
+    """Noisy vote of teachers with individual vote budgets: any number of answers under
+    one guarantee.
 
-    Each private record goes to one of ``n_models`` shards, chosen independently of the other records. A teacher votes
-    if it is confident enough, and abstains permanently once another vote would exceed its budget. Gaussian noise is
-    added to the votes for each class, and the class with the largest sum is the answer. It remains secret which
-    teachers abstained, even if all of them did and the answers are only noise. With several partitions, the votes are
-    divided by the number of partitions; the guarantee is the same.
+    Each private record goes to one of ``n_models`` shards, chosen independently of the
+    other records. A teacher votes if it is confident enough, and abstains permanently
+    once another vote would exceed its budget. Gaussian noise is added to the votes for
+    each class, and the class with the largest sum is the answer. It remains secret
+    which teachers abstained, even if all of them did and the answers are only noise.
+    With several partitions, the votes are divided by the number of partitions; the
+    guarantee is the same.
 
     Parameters
     ----------
@@ -37,30 +48,36 @@ class FilteredVote(TeacherVote):
     delta : float, in (0, 1), optional
         Delta of all answers together.
     estimator : object, optional
-        The teachers' learner: a scikit-learn classifier (with ``predict_proba`` for a ``confidence`` above 0), or a
-        learner whose ``fit_many`` fits many models in one call and gives models with ``confidence(X)``. Without a
-        ``noise_seed``, ``fit_many`` is called separately for each teacher. A teacher must depend only on the records of
-        its shard. Default: logistic regression with scikit-learn's C = 1.
+        The teachers' learner: a scikit-learn classifier (with ``predict_proba`` for a
+        ``confidence`` above 0), or a learner whose ``fit_many`` fits many models in one
+        call and gives models with ``confidence(X)``. Without a ``noise_seed``,
+        ``fit_many`` is called separately for each teacher. A teacher must depend only
+        on the records of its shard. Default: logistic regression with scikit-learn's C
+        = 1.
     n_models : int, in 1 .. n, optional
-        Number of teachers in each partition. Default: n / (5 n_classes) for n records, rounded down, but at least 1 and
-        at most 1024.
+        Number of teachers in each partition. Default: n / (5 n_classes) for n records,
+        rounded down, but at least 1 and at most 1024.
     n_partitions : int, >= 1
     answers : int, >= 1
-        Number of votes that each teacher may cast in total. With ``confidence=0``, the teachers therefore vote on the
-        first ``answers`` queries and abstain from all later queries.
+        Number of votes that each teacher may cast in total. With ``confidence=0``, the
+        teachers therefore vote on the first ``answers`` queries and abstain from all
+        later queries.
     sigma : float, > 0, optional
-        Standard deviation of the noise on each class, in votes divided by ``n_partitions``. Give it instead of
-        ``epsilon`` and ``delta``, from which the smallest sigma is otherwise calibrated.
+        Standard deviation of the noise on each class, in votes divided by
+        ``n_partitions``. Give it instead of ``epsilon`` and ``delta``, from which the
+        smallest sigma is otherwise calibrated.
     confidence : float, in [0, 1]
-        Least probability that a teacher must give a class to vote for it. With 0 a teacher votes on every query until
-        its budget is spent.
+        Least probability that a teacher must give a class to vote for it. With 0 a
+        teacher votes on every query until its budget is spent.
     adjacency : {"zero-out", "add-remove"}
-        Definition of neighbouring data sets. A record that is made empty leaves its shards, and no other record moves,
-        so one vote of each partition may change. The guarantee is the same under both. Under ``"add-remove"`` it does
-        not cover the error raised when there are more teachers than records.
+        Definition of neighbouring data sets. A record that is made empty leaves its
+        shards, and no other record moves, so one vote of each partition may change. The
+        guarantee is the same under both. Under ``"add-remove"`` it does not cover the
+        error raised when there are more teachers than records.
     classes : sequence, optional
-        All labels that can occur. By default they are taken from y, and the guarantee then covers everything that is
-        released except ``classes_``. Omit them only if it is public which labels occur in y.
+        All labels that can occur. By default they are taken from y, and the guarantee
+        then covers everything that is released except ``classes_``. Omit them only if
+        it is public which labels occur in y.
     n_jobs : int or None
         Number of joblib workers for scikit-learn teachers.
     device : str
@@ -73,8 +90,9 @@ class FilteredVote(TeacherVote):
     Attributes
     ----------
     profile_ : dpnotes.accounting.PrivacyProfile
-        Guarantee of all answers together, for any data and any number of queries: mu-GDP with
-        ``mu = sqrt(2 answers) / sigma``, where ``answers`` is the parameter.
+        Guarantee of all answers together, for any data and any number of queries:
+        mu-GDP with ``mu = sqrt(2 answers) / sigma``, where ``answers`` is the
+        parameter.
     ledger_ : VoteLedger
         Record of the votes that the teachers have cast; private, like the teachers.
     classes_ : ndarray, shape [n_classes]
@@ -82,14 +100,17 @@ class FilteredVote(TeacherVote):
 
     Source
     ------
-    :func:`dpnotes.accounting.chunk_filter`; Feldman and Zrnic (2021), Koskela, Tobaben and Honkela (2023).
+    :func:`dpnotes.accounting.chunk_filter`; Feldman and Zrnic (2021), Koskela, Tobaben
+    and Honkela (2023).
 
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X = (X - X.mean(0)) / X.std(0)
-    >>> vote = FilteredVote(n_models=40, answers=50, sigma=10.0, device="cpu", noise_seed=0).fit(X[:400], y[:400])
+    >>> vote = FilteredVote(
+    ...     n_models=40, answers=50, sigma=10.0, device="cpu", noise_seed=0
+    ... ).fit(X[:400], y[:400])
     >>> vote.score(X[400:450], y[400:450]) > 0.8, vote.ledger_.retired
     (True, 40)
     >>> round(vote.profile_.epsilon(1e-5), 4)
@@ -112,10 +133,12 @@ class FilteredVote(TeacherVote):
         ----------
         X : array_like of float, shape [n, d], finite
         y : array_like, shape [n]
-        chunks : array_like of int, shape [n, n_partitions], in 0 .. n_models - 1, optional
-            Shard of each record in each partition, for example from :func:`dpnotes.mechanisms.hash_chunks`. The
-            guarantee assumes that the shards of each record were chosen independently of the other records. Default:
-            drawn uniformly.
+        chunks : array_like of int, shape [n, n_partitions], in 0 .. n_models - 1,
+        optional
+            Shard of each record in each partition, for example from
+            :func:`dpnotes.mechanisms.hash_chunks`. The guarantee assumes that the
+            shards of each record were chosen independently of the other records.
+            Default: drawn uniformly.
 
         Returns
         -------
@@ -125,8 +148,9 @@ class FilteredVote(TeacherVote):
         Raises
         ------
         ValueError
-            If data are not finite or differ in length, there are fewer than 2 classes or more than 255, there are more
-            teachers than records, or a parameter is outside its range.
+            If data are not finite or differ in length, there are fewer than 2 classes
+            or more than 255, there are more teachers than records, or a parameter is
+            outside its range.
         TypeError
             If a number has the wrong type.
         """
@@ -141,26 +165,52 @@ class FilteredVote(TeacherVote):
         confidence = real("confidence", self.confidence, high=1.0)
         adjacency = one_of("adjacency", self.adjacency, ADJACENCIES)
         own = self.estimator
-        if confidence > 0 and own is not None and not (hasattr(own, "fit_many") or hasattr(own, "predict_proba")):
-            raise AttributeError(f"estimator must have predict_proba for confidence={confidence}, got estimator={own}")
+        if (
+            confidence > 0
+            and own is not None
+            and not (hasattr(own, "fit_many") or hasattr(own, "predict_proba"))
+        ):
+            raise AttributeError(
+                f"estimator must have predict_proba for confidence={confidence}, got"
+                f" estimator={own}"
+            )
         sigma: Any = self.sigma
         if budget := self._budget_for("sigma"):
-            sigma = accounting.gaussian_sigma(*budget, sensitivity=math.sqrt(2 * answers))
-        profile = accounting.chunk_filter(budget=answers, sigma=sigma, adjacency=adjacency)
-        chunks_alone = f"each record's chunks in {k} partitions are chosen independently of the other records"
+            sigma = accounting.gaussian_sigma(
+                *budget, sensitivity=math.sqrt(2 * answers)
+            )
+        profile = accounting.chunk_filter(
+            budget=answers, sigma=sigma, adjacency=adjacency
+        )
+        chunks_alone = (
+            f"each record's chunks in {k} partitions are chosen independently of the"
+            " other records"
+        )
         profile = profile.with_(assumption=chunks_alone)
         randomness = self._randomness()
         seed = randomness.learning
         learn_seed = int(stream(seed, 0).integers(2**31))
-        cut = partitions_of(records.n, chunks, (records.n, k), n_chunks=n_teachers, seed=derived_seed(seed, 2))
+        cut = partitions_of(
+            records.n,
+            chunks,
+            (records.n, k),
+            n_chunks=n_teachers,
+            seed=derived_seed(seed, 2),
+        )
         default = LogisticTeachers(device=self.device)
         teachers = self._teach(records, cut, default=default, seed=learn_seed)
         if confidence > 0:
-            teachers.confident(records.X[:1], confidence)  # models of a learner that give no confidence fail here
+            # models of a learner that give no confidence fail here
+            teachers.confident(records.X[:1], confidence)
         self.classes_ = classes
         self._teachers, self._confidence = teachers, confidence
         self._ledger = VoteLedger(
-            n_teachers * k, answers, randomness.generator(1), sigma=sigma, n_partitions=k, n_classes=len(classes)
+            n_teachers * k,
+            answers,
+            randomness.generator(1),
+            sigma=sigma,
+            n_partitions=k,
+            n_classes=len(classes),
         )
         self.profile_ = self._implemented(profile, exact=True)
 
@@ -171,12 +221,14 @@ class FilteredVote(TeacherVote):
         return self._ledger
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Answer queries privately, shape [n]. Each call casts new votes, even for rows that were asked before.
+        """Answer queries privately, shape [n]. Each call casts new votes, even for rows
+        that were asked before.
 
         Raises
         ------
         BudgetExhausted
-            If this is a pickled or forked copy that was not resumed: see :meth:`VoteLedger.resume`.
+            If this is a pickled or forked copy that was not resumed: see
+            :meth:`VoteLedger.resume`.
         """
         X = self._queries(X)
         answers = []
@@ -184,17 +236,21 @@ class FilteredVote(TeacherVote):
             rows = X[start : start + QUERIES]
             votes = self._teachers.votes(rows)
             if self._confidence > 0:
-                votes[~self._teachers.confident(rows, self._confidence)] = len(self.classes_)
+                votes[~self._teachers.confident(rows, self._confidence)] = len(
+                    self.classes_
+                )
             answers.append(self._ledger.answer(votes))
         return np.asarray(self.classes_[np.concatenate(answers)])
 
 
 class VoteLedger(Shared):
-    """Record of the votes that each teacher has cast; copies of the classifier share it, so no budget is spent twice.
+    """Record of the votes that each teacher has cast; copies of the classifier share
+    it, so no budget is spent twice.
 
-    It also draws the noise of the answers. Copies made by ``copy`` and ``deepcopy``, of the ledger or of the estimator
-    that holds it, share the ledger, and so do threads. A pickled copy, and a copy in a forked process, refuses to
-    answer until :meth:`resume` is called.
+    It also draws the noise of the answers. Copies made by ``copy`` and ``deepcopy``, of
+    the ledger or of the estimator that holds it, share the ledger, and so do threads. A
+    pickled copy, and a copy in a forked process, refuses to answer until :meth:`resume`
+    is called.
 
     Parameters
     ----------
@@ -203,9 +259,11 @@ class VoteLedger(Shared):
     budget : int, >= 1
         Number of votes that each teacher may cast.
     generator : numpy Generator or None
-        Generator of the noise. If it is None, and in a resumed copy, the operating system gives exact noise.
+        Generator of the noise. If it is None, and in a resumed copy, the operating
+        system gives exact noise.
     sigma : float, > 0
-        Standard deviation of the noise on each class, in votes divided by ``n_partitions``.
+        Standard deviation of the noise on each class, in votes divided by
+        ``n_partitions``.
     n_partitions : int, >= 1
     n_classes : int, >= 2
     """
@@ -222,13 +280,19 @@ class VoteLedger(Shared):
     ) -> None:
         super().__init__()
         self._budget, self._generator = budget, generator
-        self._sigma, self._n_partitions, self._n_classes = sigma, n_partitions, n_classes
+        self._sigma, self._n_partitions, self._n_classes = (
+            sigma,
+            n_partitions,
+            n_classes,
+        )
         self._spent = np.zeros(n_teachers, np.int64)
         self._answered = 0
 
     @property
     def spent(self) -> Integers:
-        """Number of votes cast by each teacher, shape [n_teachers]; it must not be published."""
+        """Number of votes cast by each teacher, shape [n_teachers]; it must not be
+        published.
+        """
         return self._spent.copy()
 
     @property
@@ -242,7 +306,8 @@ class VoteLedger(Shared):
         return self._answered
 
     def answer(self, votes: NDArray[np.uint8]) -> Integers:
-        """Answer each query by the class code that wins a noisy vote, shape [queries]; teachers without budget abstain.
+        """Answer each query by the class code that wins a noisy vote, shape [queries];
+        teachers without budget abstain.
 
         Parameters
         ----------
@@ -257,27 +322,37 @@ class VoteLedger(Shared):
         with self._lock:
             if not self._is_whole():
                 raise BudgetExhausted(
-                    f"this is a copy made after {self._answered} answers; it cannot know what the original answered "
-                    "later: see ledger_.resume(released=...)"
+                    f"this is a copy made after {self._answered} answers; it cannot"
+                    " know what the original answered later: see"
+                    " ledger_.resume(released=...)"
                 )
             wanted = votes < self._n_classes
-            cast = wanted & (self._spent[:, None] + wanted.cumsum(axis=1) <= self._budget)
-            self._spent = self._spent + cast.sum(axis=1)  # a new array: states that were pickled keep theirs
+            cast = wanted & (
+                self._spent[:, None] + wanted.cumsum(axis=1) <= self._budget
+            )
+            # a new array: states that were pickled keep theirs
+            self._spent = self._spent + cast.sum(axis=1)
             self._answered += votes.shape[1]
             counts = counts_of(votes, self._n_classes, among=cast)
             if self._generator is None:  # whole counts, since those divided are rounded
-                return gaussian_vote(counts, sigma=np.nextafter(self._sigma * self._n_partitions, np.inf))
-            return gaussian_vote(1 / self._n_partitions * counts, sigma=self._sigma, seed=self._generator)
+                return gaussian_vote(
+                    counts, sigma=np.nextafter(self._sigma * self._n_partitions, np.inf)
+                )
+            return gaussian_vote(
+                1 / self._n_partitions * counts, sigma=self._sigma, seed=self._generator
+            )
 
     def resume(self, *, released: int) -> None:
-        """Let a pickled or forked copy continue to answer; from now on, only this copy may answer.
+        """Let a pickled or forked copy continue to answer; from now on, only this copy
+        may answer.
 
         Parameters
         ----------
         released : int
-            Number of queries answered in total, by the original and every copy. The guarantee rests on this
-            declaration. It must equal the count of this copy: if more queries were answered, this copy does not know
-            which teachers voted, and only a newer copy can continue.
+            Number of queries answered in total, by the original and every copy. The
+            guarantee rests on this declaration. It must equal the count of this copy:
+            if more queries were answered, this copy does not know which teachers voted,
+            and only a newer copy can continue.
 
         Raises
         ------
@@ -286,13 +361,20 @@ class VoteLedger(Shared):
         """
         with self._lock:
             if released != self._answered:
-                raise ValueError(f"released must be {self._answered}, as counted by this copy, got released={released}")
+                raise ValueError(
+                    f"released must be {self._answered}, as counted by this copy, got"
+                    f" released={released}"
+                )
             if not self._is_whole():
                 self._generator = None
                 self._process = os.getpid()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name != "_generator"}
+        return {
+            name: value
+            for name, value in super().__getstate__().items()
+            if name != "_generator"
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state | {"_generator": None})

@@ -1,4 +1,6 @@
-"""The exact minimiser of a regularised logistic loss on bounded features, from which private linear methods start."""
+"""The exact minimiser of a regularised logistic loss on bounded features, from which
+private linear methods start.
+"""
 
 from __future__ import annotations
 
@@ -13,24 +15,34 @@ from scipy.linalg import helmert
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from dpnotes._validation import Features, Floats, Integers, at_least_one, one_of, positive
+from dpnotes._validation import (
+    Features,
+    Floats,
+    Integers,
+    at_least_one,
+    one_of,
+    positive,
+)
 from dpnotes.accounting import logistic_constants, minimiser_sensitivity
 from dpnotes.learners import LogisticModels, fit_multinomial_logistic
 from dpnotes.mechanisms import add_gaussian, add_norm_noise, stream
 from dpnotes.methods._classifier import check_norms
 
-# of K/n, half the gradient that one record can change: the norm at which a fit counts as exact
+# of K/n, half the gradient that one record can change: the norm at which a fit counts
+# as exact
 GRADIENT_FRACTION = 1e-3
 MAX_ITERATIONS = 10_000
 ROW_BLOCK = 2048  # rows whose logits stay in cache while a fit is checked
 ROUNDING = 1e-12  # relative error of the norm of a row that was scaled to the bound
-ROUNDING_OF_GRADIENTS = 1e-3  # of the tolerance: above what float64 sums of all records are off by
+# of the tolerance: above what float64 sums of all records are off by
+ROUNDING_OF_GRADIENTS = 1e-3
 ANALYSES = ("tight", "published")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LinearLoss:
-    """Public facts about the loss ``(1/n) sum_i CE(W x_i, y_i)`` of a linear classifier.
+    """Public facts about the loss ``(1/n) sum_i CE(W x_i, y_i)`` of a linear
+    classifier.
 
     Attributes
     ----------
@@ -38,11 +50,13 @@ class LinearLoss:
     n : int
         Number by which the sum of the losses is divided.
     norm : float
-        Bound on the Euclidean norm of the features, without the constant feature of a bias.
+        Bound on the Euclidean norm of the features, without the constant feature of a
+        bias.
     intercept : bool
         Whether there is a bias, as the weight of a constant feature 1.
     gradient_fraction : float
-        Largest norm of the gradient at which a fit counts as exact, as a fraction of K/n.
+        Largest norm of the gradient at which a fit counts as exact, as a fraction of
+        K/n.
     """
 
     n_classes: int
@@ -54,21 +68,29 @@ class LinearLoss:
     @property
     def lipschitz(self) -> float:
         """Bound K on the norm of the gradient of one loss."""
-        return logistic_constants(n_classes=self.n_classes, norm=self.norm, bias=self.intercept).lipschitz
+        return logistic_constants(
+            n_classes=self.n_classes, norm=self.norm, bias=self.intercept
+        ).lipschitz
 
     @property
     def gradient_tolerance(self) -> float:
-        """Largest norm of the mean objective's gradient at which a fit counts as exact."""
+        """Largest norm of the mean objective's gradient at which a fit counts as
+        exact.
+        """
         return self.gradient_fraction * self.lipschitz / self.n
 
     def rows(self, X: Features) -> Floats:
-        """Features [q, d] as float64, followed by the constant feature 1 if there is a bias."""
+        """Features [q, d] as float64, followed by the constant feature 1 if there is
+        a bias.
+        """
         rows = np.ones((len(X), X.shape[1] + int(self.intercept)))
         rows[:, : X.shape[1]] = X
         return rows
 
     def models(self, weights: Features) -> LogisticModels:
-        """Models from weights [R, C, d], with any bias in the last column and without diagnostics of the fit."""
+        """Models from weights [R, C, d], with any bias in the last column and
+        without diagnostics of the fit.
+        """
         R, C, d = weights.shape
         columns = d - int(self.intercept)
         return LogisticModels(
@@ -98,26 +120,44 @@ class LinearTask:
 
     @property
     def solver_tolerance(self) -> float:
-        """The tolerance for the learner, on the max-norm of the gradient of the mean over the m records."""
+        """The tolerance for the learner, on the max-norm of the gradient of the mean
+        over the m records.
+        """
         entries = self.loss.n_classes * self.X.shape[1]
-        return self.loss.gradient_tolerance * self.loss.n / max(len(self.X), 1) / math.sqrt(entries)
+        return (
+            self.loss.gradient_tolerance
+            * self.loss.n
+            / max(len(self.X), 1)
+            / math.sqrt(entries)
+        )
 
     def fit(self, penalty: float, **options: Any) -> Features:
-        """Weights [C, d] that minimise the sum of the losses plus ``penalty |W|^2 / 2``, without a check."""
+        """Weights [C, d] that minimise the sum of the losses plus ``penalty |W|^2 /
+        2``, without a check.
+        """
         m, n_classes = len(self.X), self.loss.n_classes
         if not m:
             return np.zeros((n_classes, self.X.shape[1]))
         models = fit_multinomial_logistic(
-            self.X, self.y, np.arange(m)[None], n_classes=n_classes, l2=penalty / m, **options
+            self.X,
+            self.y,
+            np.arange(m)[None],
+            n_classes=n_classes,
+            l2=penalty / m,
+            **options,
         )
         return np.asarray(models.weights[0])
 
-    def minimised(self, weights: Floats, *, penalty: float, linear: Floats | float = 0.0) -> Floats:
-        """Weights [R, C, d] whose gradients are within the tolerance, from a solver's weights that may be outside it.
+    def minimised(
+        self, weights: Floats, *, penalty: float, linear: Floats | float = 0.0
+    ) -> Floats:
+        """Weights [R, C, d] whose gradients are within the tolerance, from a solver's
+        weights that may be outside it.
 
-        If a gradient is not within it, accelerated descent starts from zero and takes at most as many steps as its
-        theorem requires (Nesterov 2004, Theorem 2.2.2). Therefore no data set makes this method fail: the guarantee
-        needs weights within the tolerance, and an error would reveal something about the data.
+        If a gradient is not within it, accelerated descent starts from zero and takes
+        at most as many steps as its theorem requires (Nesterov 2004, Theorem 2.2.2).
+        Therefore no data set makes this method fail: the guarantee needs weights within
+        the tolerance, and an error would reveal something about the data.
 
         Parameters
         ----------
@@ -127,7 +167,9 @@ class LinearTask:
         linear : ndarray, shape [R, C, d], optional
             Linear terms of the sum of the losses.
         """
-        needed = self.loss.gradient_tolerance * self.loss.n * (1 - ROUNDING_OF_GRADIENTS)
+        needed = (
+            self.loss.gradient_tolerance * self.loss.n * (1 - ROUNDING_OF_GRADIENTS)
+        )
         gradients = self._gradients(weights, penalty, linear)
         if (_norms(gradients) <= needed).all():
             return weights
@@ -146,26 +188,38 @@ class LinearTask:
             last, ahead = now, now + momentum * (now - last)
         return last
 
-    def _gradients(self, weights: Floats, penalty: float, linear: Floats | float) -> Floats:
+    def _gradients(
+        self, weights: Floats, penalty: float, linear: Floats | float
+    ) -> Floats:
         """Gradients of the sum of the losses, shape [R, C, d]."""
         gradients = penalty * weights + linear
         flat = weights.reshape(-1, self.X.shape[1])
         for start in range(0, len(self.X), ROW_BLOCK):
-            rows, labels = self.X[start : start + ROW_BLOCK], self.y[start : start + ROW_BLOCK]
-            residual = softmax((flat @ rows.T).reshape(*gradients.shape[:2], -1), axis=1)
+            rows, labels = (
+                self.X[start : start + ROW_BLOCK],
+                self.y[start : start + ROW_BLOCK],
+            )
+            residual = softmax(
+                (flat @ rows.T).reshape(*gradients.shape[:2], -1), axis=1
+            )
             residual[:, labels, np.arange(len(rows))] -= 1
-            gradients += (residual.reshape(len(flat), -1) @ rows).reshape(gradients.shape)
+            gradients += (residual.reshape(len(flat), -1) @ rows).reshape(
+                gradients.shape
+            )
         return gradients
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Minimiser(LinearLoss):
-    """The exact minimiser of a regularised loss: **not private**, so release it only with noise.
+    """The exact minimiser of a regularised loss: **not private**, so release it only
+    with noise.
 
     Attributes
     ----------
-    weights : ndarray of float64, shape [C, d], or [C, d + 1] with the bias in the last column
-        The minimiser. The norm of the gradient at these weights was checked to be at most ``gradient_tolerance``.
+    weights : ndarray of float64, shape [C, d], or [C, d + 1] with the bias in the last
+    column
+        The minimiser. The norm of the gradient at these weights was checked to be at
+        most ``gradient_tolerance``.
     l2 : float
     n_classes : int
     n : int
@@ -178,16 +232,19 @@ class Minimiser(LinearLoss):
     weights: Floats
     l2: float
 
-    def sensitivity(self, *, adjacency: str = "replace-one", analysis: str = "tight") -> float:
+    def sensitivity(
+        self, *, adjacency: str = "replace-one", analysis: str = "tight"
+    ) -> float:
         """L2 sensitivity of ``weights``.
 
         Parameters
         ----------
         adjacency : {"replace-one", "add-remove"}
-            Under add-remove, the sum of the losses is divided by the public ``n`` for any number of records.
+            Under add-remove, the sum of the losses is divided by the public ``n`` for
+            any number of records.
         analysis : {"tight", "published"}
-            ``"published"``: Lemma 1 of the paper, ``2 K / (n l2)``, for replace-one. ``"tight"``: the same plus the
-            contribution of the fit's tolerance.
+            ``"published"``: Lemma 1 of the paper, ``2 K / (n l2)``, for replace-one.
+            ``"tight"``: the same plus the contribution of the fit's tolerance.
 
         Returns
         -------
@@ -195,17 +252,29 @@ class Minimiser(LinearLoss):
         """
         analysis = one_of("analysis", analysis, ANALYSES)
         if analysis == "published" and adjacency != "replace-one":
-            raise ValueError(f"the published analysis is for adjacency='replace-one', got adjacency={adjacency!r}")
+            raise ValueError(
+                "the published analysis is for adjacency='replace-one', got"
+                f" adjacency={adjacency!r}"
+            )
         tolerance = self.gradient_tolerance if analysis == "tight" else 0.0
-        problem: dict[str, Any] = {"n": self.n, "lipschitz": self.lipschitz, "regulariser": self.l2, "objective": "sum"}
-        return minimiser_sensitivity(adjacency=adjacency, gradient_tolerance=tolerance, **problem)
+        problem: dict[str, Any] = {
+            "n": self.n,
+            "lipschitz": self.lipschitz,
+            "regulariser": self.l2,
+            "objective": "sum",
+        }
+        return minimiser_sensitivity(
+            adjacency=adjacency, gradient_tolerance=tolerance, **problem
+        )
 
     @property
     def rounding(self) -> float:
-        """Bound on the contribution of floating point to the sensitivity of ``W x``, for x of norm 1.
+        """Bound on the contribution of floating point to the sensitivity of ``W x``,
+        for x of norm 1.
 
-        A sum of d products is off by at most ``d 2^-52 |W| |x|``. A sum of the rows of W in :meth:`basis` is off by at
-        most ``C^2 2^-52 |W|``. The minimiser has ``l2 |W| <= K`` up to its tolerance.
+        A sum of d products is off by at most ``d 2^-52 |W| |x|``. A sum of the rows of
+        W in :meth:`basis` is off by at most ``C^2 2^-52 |W|``. The minimiser has ``l2
+        |W| <= K`` up to its tolerance.
         """
         terms: int = self.weights.shape[1] + 2 + self.n_classes**2
         return 2.02 * terms * 2.0**-52 * self.lipschitz / self.l2
@@ -215,30 +284,58 @@ class Minimiser(LinearLoss):
         return self.rows(X) @ self.weights.T
 
     def basis(self, delta: float, analysis: str) -> Floats:
-        """Orthonormal columns [C, k] that span the noise: all axes or, for pure DP and ``"tight"``, vectors of sum 0.
+        """Orthonormal columns [C, k] that span the noise: all axes or, for pure DP and
+        ``"tight"``, vectors of sum 0.
 
-        For any records, the minimiser's weights sum to 0 over the classes, and so do the logits. The reason is that the
-        gradient of the loss sums to 0, so at the minimum the gradient of the regulariser, ``l2 W``, does too. The noise
-        of pure DP becomes smaller if it is drawn in fewer dimensions; Gaussian noise keeps its size in each dimension.
+        For any records, the minimiser's weights sum to 0 over the classes, and so do
+        the logits. The reason is that the gradient of the loss sums to 0, so at the
+        minimum the gradient of the regulariser, ``l2 W``, does too. The noise of pure
+        DP becomes smaller if it is drawn in fewer dimensions; Gaussian noise keeps its
+        size in each dimension.
         """
         everywhere = delta > 0 or analysis == "published"
-        return np.eye(self.n_classes) if everywhere else np.asarray(helmert(self.n_classes).T)
+        return (
+            np.eye(self.n_classes)
+            if everywhere
+            else np.asarray(helmert(self.n_classes).T)
+        )
 
     def about(self, theorem: str, *, analysis: str) -> dict[str, str]:
-        """Status, assumption, source and remark of a guarantee that rests on the sensitivity."""
+        """Status, assumption, source and remark of a guarantee that rests on the
+        sensitivity.
+        """
         public = f"n={self.n} and norm={self.norm:g} are public"
         source = f"van der Maaten and Hannun (2020), Lemma 1 and {theorem}"
         if analysis == "tight":
-            return {"status": "proved", "assumption": public, "source": source, "remark": ""}
-        remark = f"the fit's gradient has norm at most {self.gradient_tolerance:.1e}, which Lemma 1 does not count"
+            return {
+                "status": "proved",
+                "assumption": public,
+                "source": source,
+                "remark": "",
+            }
+        remark = (
+            f"the fit's gradient has norm at most {self.gradient_tolerance:.1e}, which"
+            " Lemma 1 does not count"
+        )
         assumption = f"the fit is the exact minimiser; {public}"
-        return {"status": "assumption", "assumption": assumption, "source": source, "remark": remark}
+        return {
+            "status": "assumption",
+            "assumption": assumption,
+            "source": source,
+            "remark": remark,
+        }
 
 
 def linear_task(
-    X: Features, y: NDArray[np.integer], *, norm: float = 1.0, n: int | None = None, **public: Any
+    X: Features,
+    y: NDArray[np.integer],
+    *,
+    norm: float = 1.0,
+    n: int | None = None,
+    **public: Any,
 ) -> LinearTask:
-    """Check that the features satisfy their bound, and append the constant feature of a bias.
+    """Check that the features satisfy their bound, and append the constant feature of a
+    bias.
 
     Raises
     ------
@@ -246,7 +343,9 @@ def linear_task(
         If a row of X is longer than ``norm``, or a number is outside its range.
     """
     check_norms(X, norm, rounding=ROUNDING)
-    loss = LinearLoss(n=len(X) if n is None else at_least_one("n", n), norm=float(norm), **public)
+    loss = LinearLoss(
+        n=len(X) if n is None else at_least_one("n", n), norm=float(norm), **public
+    )
     return LinearTask(loss, loss.rows(X), np.asarray(y, dtype=np.int64))
 
 
@@ -262,12 +361,14 @@ def fit_minimiser(
     max_iterations: int = MAX_ITERATIONS,
     device: str = "auto",
 ) -> Minimiser:
-    """Minimise ``(1/n) sum_i CE(W x_i, y_i) + l2/2 |W|^2``, in float64, until the gradient is nearly 0.
+    """Minimise ``(1/n) sum_i CE(W x_i, y_i) + l2/2 |W|^2``, in float64, until the
+    gradient is nearly 0.
 
-    The norm of the gradient at the result, computed again, is at most 0.001 K/n, and the sensitivity includes this
-    error. Here K bounds the norm of the gradient of one record's loss, so replacing a record changes the gradient by at
-    most 2 K/n. A bias is the weight of a constant feature 1. The bias is penalised, and the sensitivity accounts for
-    the constant feature.
+    The norm of the gradient at the result, computed again, is at most 0.001 K/n, and
+    the sensitivity includes this error. Here K bounds the norm of the gradient of one
+    record's loss, so replacing a record changes the gradient by at most 2 K/n. A bias
+    is the weight of a constant feature 1. The bias is penalised, and the sensitivity
+    accounts for the constant feature.
 
     Parameters
     ----------
@@ -278,7 +379,8 @@ def fit_minimiser(
     l2 : float, > 0
     intercept : bool
     norm : float, > 0
-        Bound on the Euclidean norm of each row of X, known beforehand. The bound must not be taken from the data.
+        Bound on the Euclidean norm of each row of X, known beforehand. The bound must
+        not be taken from the data.
     n : int, >= 1, optional
         Public number by which the sum is divided. Default: m, which is then public.
     max_iterations : int, >= 1
@@ -292,8 +394,8 @@ def fit_minimiser(
     Raises
     ------
     ValueError
-        If a row is longer than ``norm`` (:func:`dpnotes.data.to_unit_ball` shortens rows), or a setting is out of
-        range.
+        If a row is longer than ``norm`` (:func:`dpnotes.data.to_unit_ball` shortens
+        rows), or a setting is out of range.
 
     Source
     ------
@@ -311,17 +413,31 @@ def fit_minimiser(
     max_iterations = at_least_one("max_iterations", max_iterations)
     task = linear_task(X, y, n_classes=n_classes, intercept=intercept, norm=norm, n=n)
     penalty = task.loss.n * l2
-    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # the gradient is checked anew
-        weights = task.fit(penalty, tolerance=task.solver_tolerance, max_iterations=max_iterations, device=device)
-    exact = task.minimised(np.asarray(weights, dtype=np.float64)[None], penalty=penalty)[0]
+    # the gradient is checked anew
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        weights = task.fit(
+            penalty,
+            tolerance=task.solver_tolerance,
+            max_iterations=max_iterations,
+            device=device,
+        )
+    exact = task.minimised(
+        np.asarray(weights, dtype=np.float64)[None], penalty=penalty
+    )[0]
     return Minimiser(**vars(task.loss), weights=exact, l2=l2)
 
 
 def noisy(
-    values: Floats, generator: np.random.Generator | None, *, rate: float | None, sigma: float | None,
+    values: Floats,
+    generator: np.random.Generator | None,
+    *,
+    rate: float | None,
+    sigma: float | None,
     scales: Floats | None = None,
-) -> Floats:  # fmt: skip
-    """Add noise b of density proportional to ``exp(-rate ||b||)``, or Gaussian noise; with scales, row by row."""
+) -> Floats:
+    """Add noise b of density proportional to ``exp(-rate ||b||)``, or Gaussian
+    noise; with scales, row by row.
+    """
     if rate is not None:
         return add_norm_noise(values, rate=rate, scales=scales, seed=generator)
     assert sigma is not None
@@ -329,14 +445,21 @@ def noisy(
 
 
 def rounded(values: Floats, scale: Floats | float) -> Floats:
-    """Round values to multiples of 2^-24 of a power of two near the noise's scale, to remove all lower digits."""
+    """Round values to multiples of 2^-24 of a power of two near the noise's scale,
+    to remove all lower digits.
+    """
     step = np.frexp(scale)[1] - 25
     return np.asarray(np.ldexp(np.rint(np.ldexp(values, -step)), step))
 
 
 def streams(seed: int | None, n_repeats: int) -> list[np.random.Generator | None]:
-    """Give each repeat a separate stream, the same for any number of repeats; None stands for the system's noise."""
-    return [None if seed is None else stream(seed, r) for r in range(at_least_one("n_repeats", n_repeats))]
+    """Give each repeat a separate stream, the same for any number of repeats; None
+    stands for the system's noise.
+    """
+    return [
+        None if seed is None else stream(seed, r)
+        for r in range(at_least_one("n_repeats", n_repeats))
+    ]
 
 
 def _norms(gradients: Floats) -> Floats:

@@ -1,4 +1,6 @@
-"""Private linear estimators: their base classes, and the minimiser released with noise (output perturbation)."""
+"""Private linear estimators: their base classes, and the minimiser released with
+noise (output perturbation).
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpnotes._validation import Features, Integers, at_least_one, one_of, positive, real
-from dpnotes.accounting import PrivacyProfile, gaussian, gaussian_sigma, norm_noise_rate, pure
+from dpnotes.accounting import (
+    PrivacyProfile,
+    gaussian,
+    gaussian_sigma,
+    norm_noise_rate,
+    pure,
+)
 from dpnotes.learners import DecisionClassifier, LinearClassifier, LogisticModels
 from dpnotes.methods._classifier import PrivateClassifier
-from dpnotes.methods._linear import MAX_ITERATIONS, Minimiser, fit_minimiser, noisy, rounded, streams
+from dpnotes.methods._linear import (
+    MAX_ITERATIONS,
+    Minimiser,
+    fit_minimiser,
+    noisy,
+    rounded,
+    streams,
+)
 from dpnotes.preprocessing import ClipNorm
 
 OVERFLOWS = ("clip", "raise")
@@ -27,7 +42,8 @@ class Releases(NamedTuple):
     models : dpnotes.learners.LogisticModels
         ``models.votes(X)`` has shape [n_repeats, len(X)].
     profile : dpnotes.accounting.PrivacyProfile
-        Guarantee of one release; ``profile.compose(n_repeats)`` is the guarantee of all.
+        Guarantee of one release; ``profile.compose(n_repeats)`` is the guarantee of
+        all.
     """
 
     models: LogisticModels
@@ -36,7 +52,8 @@ class Releases(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class LinearEstimator(PrivateClassifier, DecisionClassifier):
-    """Base class of multinomial logistic regression with an L2 term and a privacy guarantee.
+    """Base class of multinomial logistic regression with an L2 term and a privacy
+    guarantee.
 
     Parameters
     ----------
@@ -44,24 +61,30 @@ class LinearEstimator(PrivateClassifier, DecisionClassifier):
     delta : float, in [0, 1)
         0: pure differential privacy.
     l2 : float, > 0, optional
-        Weight of the penalty |W|^2/2 relative to the mean cross-entropy. Default: 100 norm^2 / (n epsilon).
+        Weight of the penalty |W|^2/2 relative to the mean cross-entropy. Default: 100
+        norm^2 / (n epsilon).
     intercept : bool
-        Fit a bias, as the weight of a constant feature 1. The bias is penalised, and the guarantee accounts for the
-        constant feature.
+        Fit a bias, as the weight of a constant feature 1. The bias is penalised, and
+        the guarantee accounts for the constant feature.
     norm : float, > 0
-        Public bound on the Euclidean norm of each row of X. The bound must not be taken from the data.
+        Public bound on the Euclidean norm of each row of X. The bound must not be taken
+        from the data.
     overflow : {"clip", "raise"}
-        ``"clip"`` shortens longer rows to the norm without a warning. With ``"raise"`` they raise an error; choose it
-        only if the rows are public.
+        ``"clip"`` shortens longer rows to the norm without a warning. With ``"raise"``
+        they raise an error; choose it only if the rows are public.
     n : int, optional
-        Number by which the sum of the losses is divided. Default: the number of records, which is then public.
+        Number by which the sum of the losses is divided. Default: the number of
+        records, which is then public.
     adjacency : {"zero-out", "replace-one", "add-remove"}
-        Definition of neighbouring data sets: one record is made empty, replaced, or added or removed (with public n).
+        Definition of neighbouring data sets: one record is made empty, replaced, or
+        added or removed (with public n).
     analysis : {"tight", "published"}
-        ``"tight"``: the smallest noise that is known to suffice. ``"published"``: the noise of the paper.
+        ``"tight"``: the smallest noise that is known to suffice. ``"published"``: the
+        noise of the paper.
     classes : sequence, optional
-        All labels that can occur. By default they are taken from y, and the guarantee then covers everything that is
-        released except ``classes_``. Omit them only if it is public which labels occur in y.
+        All labels that can occur. By default they are taken from y, and the guarantee
+        then covers everything that is released except ``classes_``. Omit them only if
+        it is public which labels occur in y.
     max_iterations : int, >= 1
     device : str
         A PyTorch device, or ``"auto"`` for the GPU if there is one.
@@ -90,7 +113,8 @@ class LinearEstimator(PrivateClassifier, DecisionClassifier):
     analysis: str = "tight"
     max_iterations: int = MAX_ITERATIONS
     device: str = "auto"
-    _strength: ClassVar[float] = 100.0  # of the penalty by default, times epsilon, against the sum of the losses
+    # of the penalty by default, times epsilon, against the sum of the losses
+    _strength: ClassVar[float] = 100.0
 
     def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
         checked_epsilon_delta(self.epsilon, self.delta)
@@ -102,21 +126,35 @@ class LinearEstimator(PrivateClassifier, DecisionClassifier):
 
     def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
         n = n if self.n is None else at_least_one("n", self.n)
-        l2 = self._strength * positive("norm", self.norm) ** 2 / (n * positive("epsilon", self.epsilon))
+        l2 = (
+            self._strength
+            * positive("norm", self.norm) ** 2
+            / (n * positive("epsilon", self.epsilon))
+        )
         return {"n": n, "l2": l2}
 
     @abstractmethod
     def _fit(self, X: Features, codes: Integers, n_classes: int) -> None:
-        """Learn from checked records: set ``profile_`` and the attributes that answers need."""
+        """Learn from checked records: set ``profile_`` and the attributes that
+        answers need.
+        """
 
-    def _minimiser(self, X: Features, codes: NDArray[np.integer], n_classes: int) -> Minimiser:
+    def _minimiser(
+        self, X: Features, codes: NDArray[np.integer], n_classes: int
+    ) -> Minimiser:
         """Fit the minimiser with the parameters of the estimator."""
         names = ("l2", "intercept", "norm", "n", "max_iterations", "device")
-        return fit_minimiser(X, codes, n_classes=n_classes, **{name: getattr(self, name) for name in names})
+        return fit_minimiser(
+            X,
+            codes,
+            n_classes=n_classes,
+            **{name: getattr(self, name) for name in names},
+        )
 
 
 class WeightRelease(LinearEstimator, LinearClassifier):
-    """Base class of linear estimators that release noisy weights, retain nothing else, and answer from these weights.
+    """Base class of linear estimators that release noisy weights, retain nothing else,
+    and answer from these weights.
 
     Attributes
     ----------
@@ -132,19 +170,31 @@ class WeightRelease(LinearEstimator, LinearClassifier):
 
     @abstractmethod
     def fit_many(
-        self, X: Features, codes: NDArray[np.integer], *, n_classes: int, n_repeats: int = 1, seed: int | None
+        self,
+        X: Features,
+        codes: NDArray[np.integer],
+        *,
+        n_classes: int,
+        n_repeats: int = 1,
+        seed: int | None,
     ) -> Releases:
-        """Release ``n_repeats`` independent models of the same records; this estimator does not change."""
+        """Release ``n_repeats`` independent models of the same records; this
+        estimator does not change.
+        """
 
     def _fit(self, X: Features, codes: Integers, n_classes: int) -> None:
-        models, profile = self.fit_many(X, codes, n_classes=n_classes, seed=self._randomness().noise)
+        models, profile = self.fit_many(
+            X, codes, n_classes=n_classes, seed=self._randomness().noise
+        )
         self.profile_ = self._implemented(profile, exact=True)
         self.coef_, self.intercept_ = models.weights[0], models.intercept[0]
 
 
 def checked_epsilon_delta(epsilon: float, delta: float) -> tuple[float, float]:
     """Checked ``epsilon > 0`` and ``0 <= delta < 1``."""
-    return positive("epsilon", epsilon), real("delta", delta, high=1.0, below="then no noise is needed")
+    return positive("epsilon", epsilon), real(
+        "delta", delta, high=1.0, below="then no noise is needed"
+    )
 
 
 def guarantee_text(epsilon: float, delta: float) -> str:
@@ -153,12 +203,14 @@ def guarantee_text(epsilon: float, delta: float) -> str:
 
 
 class ModelSensitivity(WeightRelease):
-    """Private logistic regression whose exact L2-regularised minimiser is released with noise.
+    """Private logistic regression whose exact L2-regularised minimiser is released with
+    noise.
 
-    With delta = 0 the noise B has density proportional to ``exp(-rate ||B||_F)`` among the matrices B whose rows, one
-    for each class, add up to zero, as the rows of the minimiser do. With delta > 0 the noise is Gaussian, with the
-    least sigma that suffices (Balle and Wang 2018). The estimator retains only the noisy weights, so ``profile_``
-    covers any number of predictions and the fitted estimator itself.
+    With delta = 0 the noise B has density proportional to ``exp(-rate ||B||_F)`` among
+    the matrices B whose rows, one for each class, add up to zero, as the rows of the
+    minimiser do. With delta > 0 the noise is Gaussian, with the least sigma that
+    suffices (Balle and Wang 2018). The estimator retains only the noisy weights, so
+    ``profile_`` covers any number of predictions and the fitted estimator itself.
 
     Parameters
     ----------
@@ -166,13 +218,16 @@ class ModelSensitivity(WeightRelease):
     delta : float, in [0, 0.999]
         0: pure differential privacy.
     l2 : float, > 0, optional
-        Weight of the penalty |W|^2/2 relative to the mean cross-entropy. Default: 100 norm^2 / (n epsilon).
+        Weight of the penalty |W|^2/2 relative to the mean cross-entropy. Default: 100
+        norm^2 / (n epsilon).
     adjacency : {"zero-out", "replace-one", "add-remove"}
-        Definition of neighbouring data sets. Replace-one needs twice the noise of the other two.
+        Definition of neighbouring data sets. Replace-one needs twice the noise of the
+        other two.
     analysis : {"tight", "published"}
-        ``"published"``: the paper's sensitivity 2 K/(n l2), for replace-one. It treats the fit as exact to the last
-        digit, and with ``delta = 0`` the noise is in all directions. ``"tight"`` adds the contribution of the fit's
-        tolerance, 0.1% (add-remove: 0.2%).
+        ``"published"``: the paper's sensitivity 2 K/(n l2), for replace-one. It treats
+        the fit as exact to the last digit, and with ``delta = 0`` the noise is in all
+        directions. ``"tight"`` adds the contribution of the fit's tolerance, 0.1%
+        (add-remove: 0.2%).
     intercept, norm, n, classes, max_iterations, device, random_state, noise_seed
         See :class:`LinearEstimator`.
 
@@ -183,13 +238,16 @@ class ModelSensitivity(WeightRelease):
 
     Source
     ------
-    Chaudhuri, Monteleoni and Sarwate (2011), Algorithm 1; van der Maaten and Hannun (2020), Theorems 1 and 2.
+    Chaudhuri, Monteleoni and Sarwate (2011), Algorithm 1; van der Maaten and Hannun
+    (2020), Theorems 1 and 2.
 
     Examples
     --------
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = ModelSensitivity(5.0, 1e-5, l2=0.01, noise_seed=0, device="cpu").fit(X / 128, y)
+    >>> model = ModelSensitivity(5.0, 1e-5, l2=0.01, noise_seed=0, device="cpu").fit(
+    ...     X / 128, y
+    ... )
     >>> model.coef_.shape, model.profile_.adjacency, model.profile_.status
     ((10, 64), 'zero-out', 'proved')
     >>> round(model.profile_.epsilon(1e-5), 6)
@@ -197,15 +255,25 @@ class ModelSensitivity(WeightRelease):
     """
 
     def fit_many(
-        self, X: Features, codes: NDArray[np.integer], *, n_classes: int, n_repeats: int = 1, seed: int | None
+        self,
+        X: Features,
+        codes: NDArray[np.integer],
+        *,
+        n_classes: int,
+        n_repeats: int = 1,
+        seed: int | None,
     ) -> Releases:
-        """Fit the minimiser once, and release it ``n_repeats`` times by :func:`noisy_minimisers`.
+        """Fit the minimiser once, and release it ``n_repeats`` times by
+        :func:`noisy_minimisers`.
 
-        Parameters, result and errors are the same as for :meth:`LossPerturbation.fit_many`.
+        Parameters, result and errors are the same as for
+        :meth:`LossPerturbation.fit_many`.
         """
         how = {"adjacency": self.adjacency, "analysis": self.analysis}
         minimiser = self._minimiser(X, codes, n_classes)
-        return noisy_minimisers(minimiser, self.epsilon, self.delta, n_repeats=n_repeats, seed=seed, **how)
+        return noisy_minimisers(
+            minimiser, self.epsilon, self.delta, n_repeats=n_repeats, seed=seed, **how
+        )
 
 
 def noisy_minimisers(
@@ -218,10 +286,12 @@ def noisy_minimisers(
     n_repeats: int = 1,
     seed: int | None,
 ) -> Releases:
-    """Release one minimiser ``n_repeats`` times, each time as :class:`ModelSensitivity` does.
+    """Release one minimiser ``n_repeats`` times, each time as :class:`ModelSensitivity`
+    does.
 
-    For experiments: one fit serves all epsilons and repeats. Each repeat draws from a separate stream, so the first
-    repeats do not depend on ``n_repeats``. Together the repeats cost ``profile.compose(n_repeats)``.
+    For experiments: one fit serves all epsilons and repeats. Each repeat draws from a
+    separate stream, so the first repeats do not depend on ``n_repeats``. Together the
+    repeats cost ``profile.compose(n_repeats)``.
 
     Parameters
     ----------
@@ -246,7 +316,9 @@ def noisy_minimisers(
     Examples
     --------
     >>> from dpnotes.methods import fit_minimiser
-    >>> minimiser = fit_minimiser(np.eye(3), np.arange(3), n_classes=3, l2=0.1, device="cpu")
+    >>> minimiser = fit_minimiser(
+    ...     np.eye(3), np.arange(3), n_classes=3, l2=0.1, device="cpu"
+    ... )
     >>> models, profile = noisy_minimisers(minimiser, 100.0, n_repeats=20, seed=0)
     >>> models.votes(np.eye(3), device="cpu").shape, profile.epsilon(0.0)
     ((20, 3), 100.0)
@@ -258,13 +330,25 @@ def noisy_minimisers(
     rate = sigma = None
     profile: PrivacyProfile
     if delta == 0:
-        rounding = minimiser.rounding if seed is None else 0.0  # of the coordinates, for exact noise
+        # of the coordinates, for exact noise
+        rounding = minimiser.rounding if seed is None else 0.0
         rate = norm_noise_rate(epsilon, sensitivity=sensitivity + rounding)
         profile, theorem = pure(epsilon, adjacency=adjacency), "Theorem 1"
     else:
         sigma = gaussian_sigma(epsilon, delta, sensitivity=sensitivity)
-        profile, theorem = gaussian(sigma=sigma, sensitivity=sensitivity, adjacency=adjacency), "Theorem 2"
-    weights = np.stack([basis @ noisy(values, one, rate=rate, sigma=sigma) for one in streams(seed, n_repeats)])
+        profile, theorem = (
+            gaussian(sigma=sigma, sensitivity=sensitivity, adjacency=adjacency),
+            "Theorem 2",
+        )
+    weights = np.stack(
+        [
+            basis @ noisy(values, one, rate=rate, sigma=sigma)
+            for one in streams(seed, n_repeats)
+        ]
+    )
     if rate is not None and seed is None:
         weights = rounded(weights, 1 / rate)
-    return Releases(minimiser.models(weights), profile.with_(**minimiser.about(theorem, analysis=analysis)))
+    return Releases(
+        minimiser.models(weights),
+        profile.with_(**minimiser.about(theorem, analysis=analysis)),
+    )

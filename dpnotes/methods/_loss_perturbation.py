@@ -1,4 +1,6 @@
-"""Loss (or objective) perturbation: release the minimiser of an objective with a random linear term."""
+"""Loss (or objective) perturbation: release the minimiser of an objective with a
+random linear term.
+"""
 
 from __future__ import annotations
 
@@ -25,28 +27,39 @@ from dpnotes.accounting import (
 from dpnotes.learners import fit_perturbed_logistic
 from dpnotes.mechanisms import add_gaussian, add_norm_noise
 from dpnotes.methods._linear import LinearLoss, linear_task, noisy, streams
-from dpnotes.methods._linear_estimators import Releases, WeightRelease, checked_epsilon_delta
+from dpnotes.methods._linear_estimators import (
+    Releases,
+    WeightRelease,
+    checked_epsilon_delta,
+)
 
 OUTPUT = 0.01  # of the budget, for the noise on the weights
-NEAR = 1e-4  # of K, the gradient at which the sum counts as minimised: the noise on the weights hides twice that
-ROUGH, ROUGH_ITERATIONS = 1e-4, 100  # of the unperturbed fit, in float32, that all repeats start from
+# of K, the gradient at which the sum counts as minimised: the noise on the weights
+# hides twice that
+NEAR = 1e-4
+# of the unperturbed fit, in float32, that all repeats start from
+ROUGH, ROUGH_ITERATIONS = 1e-4, 100
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LossPerturbation(WeightRelease):
-    """Private logistic regression, multinomial for more than two classes, that minimises a randomly perturbed loss.
+    """Private logistic regression, multinomial for more than two classes, that
+    minimises a randomly perturbed loss.
 
-    The objective is ``(1/n) (sum_i CE(W x_i, y_i) + <B, W> + rho/2 |W|^2) + l2/2 |W|^2``. With delta = 0 the random B
-    has density proportional to ``exp(-rate sum_c ||B_c||)``, where B_c is the row of class c. For two classes the rows
-    are B_1 and -B_1, because predictions depend only on weights that sum to 0 over the classes. With delta > 0, B is
-    Gaussian. With the tight analysis, the regulariser rho is positive only if n l2 is so small that the change of
-    volume in the proof would cost more than half of epsilon. The estimator retains only the weights, so ``profile_``
+    The objective is ``(1/n) (sum_i CE(W x_i, y_i) + <B, W> + rho/2 |W|^2) + l2/2
+    |W|^2``. With delta = 0 the random B has density proportional to ``exp(-rate sum_c
+    ||B_c||)``, where B_c is the row of class c. For two classes the rows are B_1 and
+    -B_1, because predictions depend only on weights that sum to 0 over the classes.
+    With delta > 0, B is Gaussian. With the tight analysis, the regulariser rho is
+    positive only if n l2 is so small that the change of volume in the proof would cost
+    more than half of epsilon. The estimator retains only the weights, so ``profile_``
     covers any number of predictions and the fitted estimator.
 
-    The theorems are about the exact minimiser. The fit continues until the gradient of the sum has a norm of at most
-    0.0001 K (checked after the fit), where K is the largest norm that the gradient of one record can have. A hundredth
-    of the budget is spent on noise on the weights that hides the remaining error. With a ``noise_seed`` the remaining
-    error is not covered, and ``profile_.status`` is ``"assumption"``.
+    The theorems are about the exact minimiser. The fit continues until the gradient of
+    the sum has a norm of at most 0.0001 K (checked after the fit), where K is the
+    largest norm that the gradient of one record can have. A hundredth of the budget is
+    spent on noise on the weights that hides the remaining error. With a ``noise_seed``
+    the remaining error is not covered, and ``profile_.status`` is ``"assumption"``.
 
     Parameters
     ----------
@@ -54,16 +67,19 @@ class LossPerturbation(WeightRelease):
     delta : float, in [0, 1)
         0: pure differential privacy.
     l2 : float, > 0, optional
-        Weight of the penalty |W|^2/2 relative to the mean cross-entropy, in addition to the rho/n that the guarantee
-        needs. Default: 10 norm^2 / (n epsilon).
+        Weight of the penalty |W|^2/2 relative to the mean cross-entropy, in addition to
+        the rho/n that the guarantee needs. Default: 10 norm^2 / (n epsilon).
     adjacency : {"zero-out", "add-remove", "replace-one"}
-        Definition of neighbouring data sets. For replace-one the noise has twice the scale.
+        Definition of neighbouring data sets. For replace-one the noise has twice the
+        scale.
     analysis : {"tight", "split", "published"}
-        :func:`dpnotes.accounting.objective_perturbation` describes the three analyses. ``"split"`` spends half of
-        epsilon on the change of volume, which it bounds without using n l2. With delta = 0 its B has density
-        proportional to ``exp(-rate ||B||_F)``. ``"published"`` does the same with the paper's constants, and is not
-        valid for replace-one; its rho is several times that of ``"split"``. The paper's proof for Gaussian noise has a
-        gap for more than two classes; ``profile_`` reports whether the noise suffices by another proof.
+        :func:`dpnotes.accounting.objective_perturbation` describes the three analyses.
+        ``"split"`` spends half of epsilon on the change of volume, which it bounds
+        without using n l2. With delta = 0 its B has density proportional to ``exp(-rate
+        ||B||_F)``. ``"published"`` does the same with the paper's constants, and is not
+        valid for replace-one; its rho is several times that of ``"split"``. The paper's
+        proof for Gaussian noise has a gap for more than two classes; ``profile_``
+        reports whether the noise suffices by another proof.
     intercept, norm, n, classes, max_iterations, device, random_state, noise_seed
         See :class:`LinearEstimator`.
 
@@ -74,27 +90,42 @@ class LossPerturbation(WeightRelease):
 
     Source
     ------
-    Chaudhuri, Monteleoni and Sarwate (2011), Algorithm 2; van der Maaten and Hannun (2020), Theorems 3 and 4;
-    :func:`dpnotes.accounting.loss_perturbation` for the tight analysis.
+    Chaudhuri, Monteleoni and Sarwate (2011), Algorithm 2; van der Maaten and Hannun
+    (2020), Theorems 3 and 4; :func:`dpnotes.accounting.loss_perturbation` for the tight
+    analysis.
 
     Examples
     --------
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = LossPerturbation(5.0, l2=0.01, noise_seed=0, device="cpu").fit(X / 128, y)
-    >>> model.coef_.shape, model.profile_.adjacency, round(model.profile_.epsilon(0.0), 12)
+    >>> model = LossPerturbation(5.0, l2=0.01, noise_seed=0, device="cpu").fit(
+    ...     X / 128, y
+    ... )
+    >>> (
+    ...     model.coef_.shape,
+    ...     model.profile_.adjacency,
+    ...     round(model.profile_.epsilon(0.0), 12),
+    ... )
     ((10, 64), 'zero-out', 5.0)
     """
 
     _strength = 10.0
 
     def fit_many(
-        self, X: Features, codes: NDArray[np.integer], *, n_classes: int, n_repeats: int = 1, seed: int | None
+        self,
+        X: Features,
+        codes: NDArray[np.integer],
+        *,
+        n_classes: int,
+        n_repeats: int = 1,
+        seed: int | None,
     ) -> Releases:
-        """Release ``n_repeats`` minimisers of perturbed losses, fitted at once; this estimator does not change.
+        """Release ``n_repeats`` minimisers of perturbed losses, fitted at once; this
+        estimator does not change.
 
-        For experiments: each repeat draws from a separate stream, so the first repeats do not depend on ``n_repeats``.
-        Together the releases cost ``profile.compose(n_repeats)``.
+        For experiments: each repeat draws from a separate stream, so the first repeats
+        do not depend on ``n_repeats``. Together the releases cost
+        ``profile.compose(n_repeats)``.
 
         Parameters
         ----------
@@ -104,8 +135,9 @@ class LossPerturbation(WeightRelease):
         n_classes : int, >= 2
         n_repeats : int, >= 1
         seed : int, >= 0, or None
-            None: exact noise from the operating system, and additional noise on the weights, which extends the proof to
-            the computed minimiser. With a seed there is no noise on the weights, and ``profile`` is about the exact
+            None: exact noise from the operating system, and additional noise on the
+            weights, which extends the proof to the computed minimiser. With a seed
+            there is no noise on the weights, and ``profile`` is about the exact
             minimiser.
 
         Returns
@@ -123,7 +155,9 @@ class LossPerturbation(WeightRelease):
         >>> from sklearn.datasets import load_digits
         >>> X, y = load_digits(return_X_y=True)
         >>> method = LossPerturbation(10.0, l2=0.01, device="cpu")
-        >>> models, profile = method.fit_many(X / 128, y, n_classes=10, n_repeats=20, seed=0)
+        >>> models, profile = method.fit_many(
+        ...     X / 128, y, n_classes=10, n_repeats=20, seed=0
+        ... )
         >>> models.votes(X / 128, device="cpu").shape, profile.status
         ((20, 1797), 'assumption')
         """
@@ -132,84 +166,170 @@ class LossPerturbation(WeightRelease):
         max_iterations = at_least_one("max_iterations", self.max_iterations)
         within = 1.0 if seed is not None else 1 - OUTPUT
         bounds: dict[str, Any] = {"n_classes": n_classes, "norm": self.norm}
-        task = linear_task(X, codes, n=self.n, intercept=self.intercept, gradient_fraction=NEAR, **bounds)
+        task = linear_task(
+            X,
+            codes,
+            n=self.n,
+            intercept=self.intercept,
+            gradient_fraction=NEAR,
+            **bounds,
+        )
         bounds |= {"regulariser": task.loss.n * l2, "bias": self.intercept}
         noise = objective_perturbation(
-            within * epsilon, within * delta, adjacency=self.adjacency, analysis=self.analysis, **bounds
+            within * epsilon,
+            within * delta,
+            adjacency=self.adjacency,
+            analysis=self.analysis,
+            **bounds,
         )
         shape = (n_classes, task.X.shape[1])
-        linear = np.stack([_linear_term(shape, noise, one) for one in streams(seed, n_repeats)])
+        linear = np.stack(
+            [_linear_term(shape, noise, one) for one in streams(seed, n_repeats)]
+        )
         penalty = task.loss.n * l2 + noise.regulariser
-        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # the gradients are checked anew
-            rough, few = max(ROUGH * task.loss.norm, task.solver_tolerance), min(ROUGH_ITERATIONS, max_iterations)
-            start = task.fit(penalty, tolerance=rough, max_iterations=few, dtype=np.float32, device=self.device)
+        # the gradients are checked anew
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+            rough, few = (
+                max(ROUGH * task.loss.norm, task.solver_tolerance),
+                min(ROUGH_ITERATIONS, max_iterations),
+            )
+            start = task.fit(
+                penalty,
+                tolerance=rough,
+                max_iterations=few,
+                dtype=np.float32,
+                device=self.device,
+            )
             weights = -linear / penalty
             if len(task.X):
-                problem: dict[str, Any] = {"n_classes": n_classes, "l2": penalty / len(task.X), "device": self.device}
-                problem |= {"tolerance": task.solver_tolerance, "max_iterations": max_iterations}
-                models = fit_perturbed_logistic(task.X, task.y, linear=linear, start=start, **problem)
+                problem: dict[str, Any] = {
+                    "n_classes": n_classes,
+                    "l2": penalty / len(task.X),
+                    "device": self.device,
+                }
+                problem |= {
+                    "tolerance": task.solver_tolerance,
+                    "max_iterations": max_iterations,
+                }
+                models = fit_perturbed_logistic(
+                    task.X, task.y, linear=linear, start=start, **problem
+                )
                 weights = np.asarray(models.weights, dtype=np.float64)
         weights = task.minimised(weights, penalty=penalty, linear=linear)
         if seed is None:
-            weights = np.stack([self._with_output_noise(w, task.loss, noise, penalty) for w in weights])
-        return Releases(task.loss.models(weights), self._profile(task.loss, noise, penalty, proved=seed is None))
+            weights = np.stack(
+                [self._with_output_noise(w, task.loss, noise, penalty) for w in weights]
+            )
+        return Releases(
+            task.loss.models(weights),
+            self._profile(task.loss, noise, penalty, proved=seed is None),
+        )
 
-    def _with_output_noise(self, weights: Floats, loss: LinearLoss, noise: ObjectiveNoise, penalty: float) -> Floats:
-        """Add the noise that hides the distance of the weights from the exact minimiser.
+    def _with_output_noise(
+        self, weights: Floats, loss: LinearLoss, noise: ObjectiveNoise, penalty: float
+    ) -> Floats:
+        """Add the noise that hides the distance of the weights from the exact
+        minimiser.
 
-        The gradient of the sum is at most the tolerance, and the linear term is the real noise rounded to a grid. Let
-        ``off`` be the sum of both errors. For any data, the weights are then within ``off / penalty`` of the minimiser
-        of the real problem. Therefore, if two data sets have the same real minimiser, their weights are at most twice
-        that apart.
+        The gradient of the sum is at most the tolerance, and the linear term is the
+        real noise rounded to a grid. Let ``off`` be the sum of both errors. For any
+        data, the weights are then within ``off / penalty`` of the minimiser of the real
+        problem. Therefore, if two data sets have the same real minimiser, their weights
+        are at most twice that apart.
         """
         scale = noise.sigma or 1 / float(noise.rate)  # type: ignore[arg-type]
-        off = loss.gradient_tolerance * loss.n + math.sqrt(weights.size) * 2.0**-24 * scale
+        off = (
+            loss.gradient_tolerance * loss.n
+            + math.sqrt(weights.size) * 2.0**-24 * scale
+        )
         sensitivity = 2 * off / penalty
         if self.delta == 0:
-            return add_norm_noise(weights, rate=norm_noise_rate(OUTPUT * self.epsilon, sensitivity=sensitivity))
-        sigma = gaussian_sigma(OUTPUT * self.epsilon, OUTPUT * self.delta, sensitivity=sensitivity)
+            return add_norm_noise(
+                weights,
+                rate=norm_noise_rate(OUTPUT * self.epsilon, sensitivity=sensitivity),
+            )
+        sigma = gaussian_sigma(
+            OUTPUT * self.epsilon, OUTPUT * self.delta, sensitivity=sensitivity
+        )
         return add_gaussian(weights, sigma=sigma)
 
-    def _profile(self, loss: LinearLoss, noise: ObjectiveNoise, penalty: float, *, proved: bool) -> PrivacyProfile:
-        pair, theorem, remark = pure(self.epsilon, adjacency=self.adjacency), "Theorem 3", ""
+    def _profile(
+        self, loss: LinearLoss, noise: ObjectiveNoise, penalty: float, *, proved: bool
+    ) -> PrivacyProfile:
+        pair, theorem, remark = (
+            pure(self.epsilon, adjacency=self.adjacency),
+            "Theorem 3",
+            "",
+        )
         if self.delta > 0:
-            pair, theorem = approximate(self.epsilon, self.delta, adjacency=self.adjacency), "Theorem 4"
+            pair, theorem = (
+                approximate(self.epsilon, self.delta, adjacency=self.adjacency),
+                "Theorem 4",
+            )
         source = f"van der Maaten and Hannun (2020), {theorem}"
         if self.analysis == "tight":
-            how: dict[str, Any] = {"sigma": noise.sigma, "rate": noise.rate, "adjacency": self.adjacency}
+            how: dict[str, Any] = {
+                "sigma": noise.sigma,
+                "rate": noise.rate,
+                "adjacency": self.adjacency,
+            }
             norm = math.hypot(loss.norm, float(loss.intercept))
-            exact = loss_perturbation(n_classes=loss.n_classes, regulariser=penalty, norm=norm, **how)
+            exact = loss_perturbation(
+                n_classes=loss.n_classes, regulariser=penalty, norm=norm, **how
+            )
             pair, source = pair if proved else exact, exact.source
         elif self.analysis == "split":
             source += ", constants sharpened in the private-prediction chapter"
         elif self.delta == 0:
-            remark = "the paper's regulariser is larger than the Hessian's rank and trace require"
+            remark = (
+                "the paper's regulariser is larger than the Hessian's rank and trace"
+                " require"
+            )
         else:
-            known = f"for {loss.n_classes} classes neither a proof nor a counter-example is known to us"
+            known = (
+                f"for {loss.n_classes} classes neither a proof nor a counter-example is"
+                " known to us"
+            )
             if noise.status == "proved":
                 known = "convexity of the loss in that gradient proves the same noise"
-            fixed = "the published proof takes the gradient of the record as fixed, which it is not beyond two classes"
+            fixed = (
+                "the published proof takes the gradient of the record as fixed, which"
+                " it is not beyond two classes"
+            )
             remark = f"{fixed}; {known}"
         public = f"n={loss.n} and norm={loss.norm:g} are public"
         exactly = (
-            "the perturbed loss is minimised exactly (checked: the gradient of the sum has a norm of at most "
-            f"{loss.gradient_fraction:g} K); "
+            "the perturbed loss is minimised exactly (checked: the gradient of the sum"
+            f" has a norm of at most {loss.gradient_fraction:g} K); "
         )
         if proved:
             source += "; Iyengar et al. (2019) for the output noise"
         return pair.with_(
-            status="assumption" if noise.status == "proved" and not proved else noise.status,
+            status=(
+                "assumption"
+                if noise.status == "proved" and not proved
+                else noise.status
+            ),
             assumption=public if proved else exactly + public,
             source=source,
             remark=remark,
         )
 
 
-def _linear_term(shape: tuple[int, int], noise: ObjectiveNoise, generator: np.random.Generator | None) -> Floats:
+def _linear_term(
+    shape: tuple[int, int], noise: ObjectiveNoise, generator: np.random.Generator | None
+) -> Floats:
     """Draw the random matrix of the linear term."""
     if noise.rate is None or not noise.per_class:
         return noisy(np.zeros(shape), generator, rate=noise.rate, sigma=noise.sigma)
     if shape[0] > 2:
-        return noisy(np.zeros(shape), generator, rate=noise.rate, sigma=None, scales=np.ones(shape[0]))
-    half = noisy(np.zeros(shape[1]), generator, rate=2 * noise.rate, sigma=None)  # its norm counts for both rows
+        return noisy(
+            np.zeros(shape),
+            generator,
+            rate=noise.rate,
+            sigma=None,
+            scales=np.ones(shape[0]),
+        )
+    # its norm counts for both rows
+    half = noisy(np.zeros(shape[1]), generator, rate=2 * noise.rate, sigma=None)
     return np.stack([half, -half])

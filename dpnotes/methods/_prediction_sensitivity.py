@@ -1,4 +1,6 @@
-"""Prediction sensitivity: a budget of predictions of the exact minimiser, each with noise on its logits."""
+"""Prediction sensitivity: a budget of predictions of the exact minimiser, each with
+noise on its logits.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +10,35 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpnotes._validation import Features, Floats, Integers, at_least_one
-from dpnotes.accounting import PrivacyProfile, gaussian, prediction_sensitivity_sigma, pure
+from dpnotes.accounting import (
+    PrivacyProfile,
+    gaussian,
+    prediction_sensitivity_sigma,
+    pure,
+)
 from dpnotes.learners import decision_values
 from dpnotes.methods._answers import InferenceBudget
 from dpnotes.methods._classifier import AnsweringClassifier, check_norms
 from dpnotes.methods._linear import ROUNDING, Minimiser, noisy, rounded, streams
-from dpnotes.methods._linear_estimators import LinearEstimator, checked_epsilon_delta, guarantee_text
+from dpnotes.methods._linear_estimators import (
+    LinearEstimator,
+    checked_epsilon_delta,
+    guarantee_text,
+)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
-    """Multinomial logistic regression that answers a budget of queries, with noise on the logits of each query.
+    """Multinomial logistic regression that answers a budget of queries, with noise on
+    the logits of each query.
 
-    The guarantee covers all answers together. The estimator holds the minimiser itself, so the estimator must stay with
-    the holder of the data. ``predict``, ``decision_function`` and ``score`` spend one answer for each row, and there is
-    no ``predict_proba``. With delta = 0 the noise b of an answer has density proportional to ``exp(-rate ||b||)`` among
-    the vectors b whose entries sum to 0, as the logits do. With delta > 0 the noise is Gaussian. In that case
-    :class:`ModelSensitivity` answers any number of queries with the noise that this class needs for one query.
+    The guarantee covers all answers together. The estimator holds the minimiser itself,
+    so the estimator must stay with the holder of the data. ``predict``,
+    ``decision_function`` and ``score`` spend one answer for each row, and there is no
+    ``predict_proba``. With delta = 0 the noise b of an answer has density proportional
+    to ``exp(-rate ||b||)`` among the vectors b whose entries sum to 0, as the logits
+    do. With delta > 0 the noise is Gaussian. In that case :class:`ModelSensitivity`
+    answers any number of queries with the noise that this class needs for one query.
 
     Parameters
     ----------
@@ -33,16 +47,19 @@ class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
     delta : float, in [0, 0.999]
         0: pure differential privacy.
     l2 : float, > 0, optional
-        Weight of the penalty |W|^2/2 relative to the mean cross-entropy. Default: 100 norm^2 / (n epsilon).
+        Weight of the penalty |W|^2/2 relative to the mean cross-entropy. Default: 100
+        norm^2 / (n epsilon).
     answers : int, >= 1
         Number of queries that can be answered; a repeated query counts again.
     adjacency : {"zero-out", "replace-one", "add-remove"}
-        Definition of neighbouring data sets. Replace-one needs twice the noise of the other two.
+        Definition of neighbouring data sets. Replace-one needs twice the noise of the
+        other two.
     analysis : {"tight", "published"}
-        ``"tight"``: noise in proportion to the norm of the query; Gaussian noise is calibrated by exact composition.
-        ``"published"``: the paper's sensitivity 2 K/(n l2), for replace-one, and its search over basic and advanced
-        composition. The noise is then the same for all queries, and no query may be longer than ``norm``. With
-        ``delta = 0`` this noise is in all directions.
+        ``"tight"``: noise in proportion to the norm of the query; Gaussian noise is
+        calibrated by exact composition. ``"published"``: the paper's sensitivity 2 K/(n
+        l2), for replace-one, and its search over basic and advanced composition. The
+        noise is then the same for all queries, and no query may be longer than
+        ``norm``. With ``delta = 0`` this noise is in all directions.
     intercept, norm, n, classes, max_iterations, device, random_state, noise_seed
         See :class:`LinearEstimator`; ``norm`` bounds the rows of the fit.
 
@@ -57,14 +74,17 @@ class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
 
     Source
     ------
-    Van der Maaten and Hannun (2020), Theorems 5 and 6; Dong, Roth and Su (2022), Corollary 3.3, for the composition.
+    Van der Maaten and Hannun (2020), Theorems 5 and 6; Dong, Roth and Su (2022),
+    Corollary 3.3, for the composition.
 
     Examples
     --------
     >>> from sklearn.datasets import load_digits
     >>> from dpnotes import BudgetExhausted
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = PredictionSensitivity(5.0, 1e-5, l2=0.1, answers=100, noise_seed=0, device="cpu").fit(X / 128, y)
+    >>> model = PredictionSensitivity(
+    ...     5.0, 1e-5, l2=0.1, answers=100, noise_seed=0, device="cpu"
+    ... ).fit(X / 128, y)
     >>> model.predict(X[:98] / 128).shape, model.budget_.left
     ((98,), 2)
     >>> try:
@@ -77,14 +97,23 @@ class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
     answers: int = 100
 
     def _fit(self, X: Features, codes: Integers, n_classes: int) -> None:
-        budget = InferenceBudget(self.answers, guarantee=guarantee_text(self.epsilon, self.delta))
-        how: dict[str, Any] = {"answers": budget.answers, "adjacency": self.adjacency, "analysis": self.analysis}
-        self._noise = PredictionNoise.of(self._minimiser(X, codes, n_classes), self.epsilon, self.delta, **how)
+        budget = InferenceBudget(
+            self.answers, guarantee=guarantee_text(self.epsilon, self.delta)
+        )
+        how: dict[str, Any] = {
+            "answers": budget.answers,
+            "adjacency": self.adjacency,
+            "analysis": self.analysis,
+        }
+        self._noise = PredictionNoise.of(
+            self._minimiser(X, codes, n_classes), self.epsilon, self.delta, **how
+        )
         self.profile_ = self._implemented(self._noise.profile, exact=True)
         self._budget, self._answers_seed = budget, self._randomness().noise
 
     def decision_function(self, X: Any) -> Features:
-        """Noisy logits, shape [n, n_classes]; for two classes their difference, shape [n]. Spends n answers.
+        """Noisy logits, shape [n, n_classes]; for two classes their difference, shape
+        [n]. Spends n answers.
 
         Raises
         ------
@@ -94,11 +123,17 @@ class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
         X = self._queries(X)
         self._noise.check(X)
         generator = self._take(len(X))
-        return decision_values(self._noise.exact(X) if generator is None else self._noise.seeded(X, generator))
+        return decision_values(
+            self._noise.exact(X)
+            if generator is None
+            else self._noise.seeded(X, generator)
+        )
 
 
 class PredictionNoise(NamedTuple):
-    """Noise on the logits of one query, in units of the largest change that one record can make."""
+    """Noise on the logits of one query, in units of the largest change that one
+    record can make.
+    """
 
     minimiser: Minimiser
     sensitivity: float
@@ -109,30 +144,51 @@ class PredictionNoise(NamedTuple):
 
     @classmethod
     def of(
-        cls, minimiser: Minimiser, epsilon: float, delta: float, *, answers: int, adjacency: str, analysis: str
+        cls,
+        minimiser: Minimiser,
+        epsilon: float,
+        delta: float,
+        *,
+        answers: int,
+        adjacency: str,
+        analysis: str,
     ) -> PredictionNoise:
         """Calibrate to a budget."""
         sensitivity = minimiser.sensitivity(adjacency=adjacency, analysis=analysis)
-        about = minimiser.about("Theorem 6" if delta else "Theorem 5", analysis=analysis)
+        about = minimiser.about(
+            "Theorem 6" if delta else "Theorem 5", analysis=analysis
+        )
         profile: PrivacyProfile
         sigma = rate = None
         if delta == 0:
             rate = epsilon / answers
             profile = pure(rate, adjacency=adjacency).compose(answers)
         else:
-            sigma = prediction_sensitivity_sigma(epsilon, delta, answers=answers, analysis=analysis)
+            sigma = prediction_sensitivity_sigma(
+                epsilon, delta, answers=answers, analysis=analysis
+            )
             profile = gaussian(sigma=sigma, adjacency=adjacency).compose(answers)
             if analysis == "published":
                 about["remark"] += (
-                    "; Inequality 50 of the proof points the wrong way, which the composition theorem of Kairouz, Oh "
-                    "and Viswanath mends; exact composition needs less noise"
+                    "; Inequality 50 of the proof points the wrong way, which the"
+                    " composition theorem of Kairouz, Oh and Viswanath mends; exact"
+                    " composition needs less noise"
                 )
-        return cls(minimiser, sensitivity, sigma, rate, analysis == "published", profile.with_(**about))
+        return cls(
+            minimiser,
+            sensitivity,
+            sigma,
+            rate,
+            analysis == "published",
+            profile.with_(**about),
+        )
 
     @property
     def basis(self) -> Floats:
         """Basis of the space of logits that gets noise, shape [C, k]."""
-        return self.minimiser.basis(0.0 if self.sigma is None else 1.0, "published" if self.fixed else "tight")
+        return self.minimiser.basis(
+            0.0 if self.sigma is None else 1.0, "published" if self.fixed else "tight"
+        )
 
     def check(self, X: Features) -> None:
         """Refuse queries that are longer than the published analysis allows."""
@@ -140,18 +196,24 @@ class PredictionNoise(NamedTuple):
             check_norms(X, self.minimiser.norm, rounding=ROUNDING)
 
     def seeded(self, X: Features, generator: np.random.Generator | None) -> Floats:
-        """Noisy logits of each query, shape [n, n_classes], with noise that can be repeated."""
+        """Noisy logits of each query, shape [n, n_classes], with noise that can be
+        repeated.
+        """
         answers = noisy(
-            self.minimiser.logits(X) @ self.basis, generator, rate=self.rate, sigma=self.sigma,
+            self.minimiser.logits(X) @ self.basis,
+            generator,
+            rate=self.rate,
+            sigma=self.sigma,
             scales=self.sensitivity * self._lengths(self.minimiser.rows(X)),
-        )  # fmt: skip
+        )
         return answers @ self.basis.T
 
     def exact(self, X: Features) -> Floats:
         """Noisy logits of each query, shape [n, n_classes].
 
-        Each query is scaled by its own power of two, so its norm neither vanishes nor overflows. The sensitivity of the
-        logits includes their rounding errors. A query of zeros has logits 0 for any records.
+        Each query is scaled by its own power of two, so its norm neither vanishes nor
+        overflows. The sensitivity of the logits includes their rounding errors. A query
+        of zeros has logits 0 for any records.
         """
         rows = self.minimiser.rows(X)
         _, exponent = np.frexp(np.abs(rows).max(axis=1))
@@ -159,10 +221,17 @@ class PredictionNoise(NamedTuple):
             exponent[:] = 0
         unit = np.ldexp(rows, -exponent[:, None])
         asked = rows.any(axis=1)
-        scales = (self.sensitivity + self.minimiser.rounding) * (1 + 2.0**-40) * self._lengths(unit[asked])
+        scales = (
+            (self.sensitivity + self.minimiser.rounding)
+            * (1 + 2.0**-40)
+            * self._lengths(unit[asked])
+        )
         logits = np.zeros((len(rows), self.minimiser.n_classes))
         values = unit[asked] @ (self.basis.T @ self.minimiser.weights).T
-        answers = noisy(values, None, rate=self.rate, sigma=self.sigma, scales=scales) @ self.basis.T
+        answers = (
+            noisy(values, None, rate=self.rate, sigma=self.sigma, scales=scales)
+            @ self.basis.T
+        )
         if self.rate is not None:
             answers = rounded(answers, scales[:, None] / self.rate)
         with np.errstate(over="ignore"):
@@ -170,7 +239,9 @@ class PredictionNoise(NamedTuple):
         return logits
 
     def _lengths(self, rows: Floats) -> Floats:
-        """Norms of the queries, or, for the published analysis, the bound on all norms."""
+        """Norms of the queries, or, for the published analysis, the bound on all
+        norms.
+        """
         loss = self.minimiser
         if self.fixed:
             return np.full(len(rows), np.hypot(loss.norm, float(loss.intercept)))
@@ -185,8 +256,8 @@ class NoisyPredictions(NamedTuple):
     labels : ndarray of int64, shape [n_repeats, n_queries]
         Class codes.
     profile : dpnotes.accounting.PrivacyProfile
-        Guarantee of the whole budget, which is for ``answers`` answers, whatever the number of queries and repeats
-        is here.
+        Guarantee of the whole budget, which is for ``answers`` answers, whatever the
+        number of queries and repeats is here.
     """
 
     labels: Integers
@@ -205,11 +276,14 @@ def noisy_predictions(
     n_repeats: int = 1,
     seed: int,
 ) -> NoisyPredictions:
-    """Answer all queries ``n_repeats`` times with the noise of a budget, without counting the answers.
+    """Answer all queries ``n_repeats`` times with the noise of a budget, without
+    counting the answers.
 
-    For experiments: the fraction of correct labels estimates the accuracy that :class:`PredictionSensitivity` has with
-    a budget of ``answers`` answers, on more queries than it would answer. One fit serves all epsilons, budgets and
-    repeats. Each repeat draws from a separate stream, so the first repeats do not depend on ``n_repeats``.
+    For experiments: the fraction of correct labels estimates the accuracy that
+    :class:`PredictionSensitivity` has with a budget of ``answers`` answers, on more
+    queries than it would answer. One fit serves all epsilons, budgets and repeats. Each
+    repeat draws from a separate stream, so the first repeats do not depend on
+    ``n_repeats``.
 
     Parameters
     ----------
@@ -224,19 +298,33 @@ def noisy_predictions(
     Returns
     -------
     NoisyPredictions
-        The ``labels``, and the ``profile`` of the whole budget, which is for ``answers`` answers.
+        The ``labels``, and the ``profile`` of the whole budget, which is for
+        ``answers`` answers.
 
     Examples
     --------
     >>> from dpnotes.methods import fit_minimiser
-    >>> minimiser = fit_minimiser(np.eye(3), np.arange(3), n_classes=3, l2=0.1, device="cpu")
-    >>> labels, profile = noisy_predictions(minimiser, np.eye(3), 1.0, 1e-5, answers=10, n_repeats=20, seed=0)
+    >>> minimiser = fit_minimiser(
+    ...     np.eye(3), np.arange(3), n_classes=3, l2=0.1, device="cpu"
+    ... )
+    >>> labels, profile = noisy_predictions(
+    ...     minimiser, np.eye(3), 1.0, 1e-5, answers=10, n_repeats=20, seed=0
+    ... )
     >>> labels.shape, round(profile.epsilon(1e-5), 6)
     ((20, 3), 1.0)
     """
     epsilon, delta = checked_epsilon_delta(epsilon, delta)
     answers = at_least_one("answers", answers)
-    noise = PredictionNoise.of(minimiser, epsilon, delta, answers=answers, adjacency=adjacency, analysis=analysis)
+    noise = PredictionNoise.of(
+        minimiser,
+        epsilon,
+        delta,
+        answers=answers,
+        adjacency=adjacency,
+        analysis=analysis,
+    )
     noise.check(X)
-    labels = np.stack([noise.seeded(X, one).argmax(axis=1) for one in streams(seed, n_repeats)])
+    labels = np.stack(
+        [noise.seeded(X, one).argmax(axis=1) for one in streams(seed, n_repeats)]
+    )
     return NoisyPredictions(labels, noise.profile)

@@ -1,4 +1,6 @@
-"""SGD that releases its last weights: with noise in every step, or with noise on the weights."""
+"""SGD that releases its last weights: with noise in every step, or with noise on the
+weights.
+"""
 
 from __future__ import annotations
 
@@ -22,24 +24,32 @@ from dpnotes.methods._linear_estimators import OVERFLOWS
 from dpnotes.preprocessing import ClipNorm
 
 SENSITIVITIES = ("proved", "published")
-FRACTION = "a record may be visited ceil(passes) times, which the sensitivity with a fraction of a pass does not cover"
+FRACTION = (
+    "a record may be visited ceil(passes) times, which the sensitivity with a fraction"
+    " of a pass does not cover"
+)
 OBSERVED = (
-    "the weights of any two neighbouring data sets differ by at most the given sensitivity, which is below the proved "
-    "bound"
+    "the weights of any two neighbouring data sets differ by at most the given"
+    " sensitivity, which is below the proved bound"
 )
 BATCH, PASSES = 50, 2  # by default
-ROUNDING = 1e-6  # relative, of a row that was scaled to the bound in float32; such a row is shortened all the same
+# relative, of a row that was scaled to the bound in float32; such a row is shortened
+# all the same
+ROUNDING = 1e-6
 
 
 class Constants(NamedTuple):
-    """Constants of the loss ``log(1 + exp(-y (w'x + b)))`` in (w, b), for rows whose norm is at most a bound."""
+    """Constants of the loss ``log(1 + exp(-y (w'x + b)))`` in (w, b), for rows whose
+    norm is at most a bound.
+    """
 
     lipschitz: float
     smoothness: float
 
 
 def logistic_loss(norm: float) -> Constants:
-    """Compute the Lipschitz and smoothness constants for rows of at most this norm, plus the intercept's feature 1.
+    """Compute the Lipschitz and smoothness constants for rows of at most this norm,
+    plus the intercept's feature 1.
 
     Examples
     --------
@@ -53,7 +63,8 @@ def logistic_loss(norm: float) -> Constants:
 
 @dataclass(eq=False, repr=False)
 class BinaryRelease(PrivateClassifier, LogitClassifier):
-    """Classifier of two classes, trained by gradient descent, that predicts from the released weights.
+    """Classifier of two classes, trained by gradient descent, that predicts from the
+    released weights.
 
     Parameters
     ----------
@@ -63,13 +74,15 @@ class BinaryRelease(PrivateClassifier, LogitClassifier):
     learning_rate : float, > 0, optional
         Default: a quarter of the largest rate that the guarantee allows.
     norm : float, > 0
-        Public bound on the Euclidean norm of each row of X. The bound must not be taken from the data.
+        Public bound on the Euclidean norm of each row of X. The bound must not be taken
+        from the data.
     overflow : {"clip", "raise"}
-        ``"clip"`` shortens longer rows to the norm without a warning. With ``"raise"`` they raise an error; choose it
-        only if the rows are public.
+        ``"clip"`` shortens longer rows to the norm without a warning. With ``"raise"``
+        they raise an error; choose it only if the rows are public.
     adjacency : {"zero-out", "replace-one"}
-        Definition of neighbouring data sets: one record is made empty, or replaced. An empty record has no gradient,
-        not even for the intercept, but it counts in the number by which a sum of gradients is divided.
+        Definition of neighbouring data sets: one record is made empty, or replaced. An
+        empty record has no gradient, not even for the intercept, but it counts in the
+        number by which a sum of gradients is divided.
 
     Attributes
     ----------
@@ -94,7 +107,9 @@ class BinaryRelease(PrivateClassifier, LogitClassifier):
 
     def decision_function(self, X: Any) -> Floats:
         """Log odds of the second class, shape [n]."""
-        return np.asarray(self._queries(X) @ self.coef_[0] + self.intercept_[0], dtype=np.float64)
+        return np.asarray(
+            self._queries(X) @ self.coef_[0] + self.intercept_[0], dtype=np.float64
+        )
 
     def _bounded_records(self, X: Any, y: Any) -> Records:
         """Records of two classes whose features are in the ball of radius ``norm``."""
@@ -102,7 +117,8 @@ class BinaryRelease(PrivateClassifier, LogitClassifier):
         if len(records.classes) > 2:
             name = "y" if self.classes is None else "classes"
             raise ValueError(
-                f"Only binary classification is supported: {name} must hold 2 classes, got {len(records.classes)}"
+                f"Only binary classification is supported: {name} must hold 2 classes,"
+                f" got {len(records.classes)}"
             )
         if one_of("overflow", self.overflow, OVERFLOWS) == "raise":
             check_norms(records.X, self.norm, rounding=ROUNDING)
@@ -120,12 +136,14 @@ class BinaryRelease(PrivateClassifier, LogitClassifier):
 
 @dataclass(eq=False, repr=False)
 class NoisySGD(BinaryRelease):
-    """Logistic regression by full-batch gradient descent with noise in every step; only the last weights are released.
+    """Logistic regression by full-batch gradient descent with noise in every step; only
+    the last weights are released.
 
-    This is a sound alternative to relying on the randomness of SGD. Earlier weights stay secret, so their privacy cost
-    fades as steps contract (``l2 > 0``) or a ball bounds the weights (``radius``). The privacy loss then stops growing
-    with the number of steps. The method assumes nothing about the data except the bound ``norm``, which holds because
-    longer rows are shortened.
+    This is a sound alternative to relying on the randomness of SGD. Earlier weights
+    stay secret, so their privacy cost fades as steps contract (``l2 > 0``) or a ball
+    bounds the weights (``radius``). The privacy loss then stops growing with the number
+    of steps. The method assumes nothing about the data except the bound ``norm``, which
+    holds because longer rows are shortened.
 
     Parameters
     ----------
@@ -133,12 +151,13 @@ class NoisySGD(BinaryRelease):
     delta : float, in (0, 1)
     steps : int, >= 1
     learning_rate : float, > 0, optional
-        Step size, at most 2 / (smoothness + l2), where the smoothness is (norm^2 + 1) / 4. Default: a quarter of this
-        maximum.
+        Step size, at most 2 / (smoothness + l2), where the smoothness is (norm^2 + 1) /
+        4. Default: a quarter of this maximum.
     l2 : float, >= 0
         Penalty l2/2 |w|^2 on all weights, including the intercept.
     radius : float, > 0
-        Radius of the ball onto which the weights are projected after every step; infinite for no projection.
+        Radius of the ball onto which the weights are projected after every step;
+        infinite for no projection.
     norm, overflow, adjacency, classes, random_state, noise_seed
         See :class:`dpnotes.methods.AugmentedSGD`.
 
@@ -147,7 +166,8 @@ class NoisySGD(BinaryRelease):
     profile_ : dpnotes.accounting.PrivacyProfile
         Guarantee of releasing the last weights.
     noise_sigma_ : float
-        Standard deviation of the noise on each weight in each step, in the units of the weights.
+        Standard deviation of the noise on each weight in each step, in the units of the
+        weights.
     coef_, intercept_, classes_, n_features_in_
         See :class:`dpnotes.methods.AugmentedSGD`.
 
@@ -160,8 +180,14 @@ class NoisySGD(BinaryRelease):
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
-    >>> model = NoisySGD(2.0, 1e-3, steps=100, learning_rate=2.0, radius=5.0, noise_seed=0).fit(X, y)
-    >>> model.profile_.status, round(model.profile_.epsilon(1e-3), 6), round(model.noise_sigma_, 4)
+    >>> model = NoisySGD(
+    ...     2.0, 1e-3, steps=100, learning_rate=2.0, radius=5.0, noise_seed=0
+    ... ).fit(X, y)
+    >>> (
+    ...     model.profile_.status,
+    ...     round(model.profile_.epsilon(1e-3), 6),
+    ...     round(model.noise_sigma_, 4),
+    ... )
     ('proved', 2.0, 0.0718)
     """
 
@@ -171,22 +197,37 @@ class NoisySGD(BinaryRelease):
     radius: float = math.inf
 
     def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
-        return {"learning_rate": 0.5 / (logistic_loss(self.norm).smoothness + real("l2", self.l2))}
+        return {
+            "learning_rate": (
+                0.5 / (logistic_loss(self.norm).smoothness + real("l2", self.l2))
+            )
+        }
 
     def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
         records = self._bounded_records(X, y)
         setting = self._setting(records.n)
         sigma = self.calibrate(records.n)
-        descent = {name: getattr(self, name) for name in ("steps", "learning_rate", "l2", "radius")}
+        descent = {
+            name: getattr(self, name)
+            for name in ("steps", "learning_rate", "l2", "radius")
+        }
         generator = self._randomness().generator(0)
         weights = noisy_descents(
-            *records.labelled(), n_runs=1, n=records.n, sigma=sigma, generator=generator, **descent
+            *records.labelled(),
+            n_runs=1,
+            n=records.n,
+            sigma=sigma,
+            generator=generator,
+            **descent,
         )
         self._release(records, weights[0], sigma)
-        self.profile_ = self._implemented(accounting.last_iterate(sigma=sigma, adjacency=self.adjacency, **setting))
+        self.profile_ = self._implemented(
+            accounting.last_iterate(sigma=sigma, adjacency=self.adjacency, **setting)
+        )
 
     def calibrate(self, n: int) -> float:
-        """Compute the standard deviation that the noise on each weight in each step must have for ``n`` records.
+        """Compute the standard deviation that the noise on each weight in each step
+        must have for ``n`` records.
 
         Every bound on mu is inversely proportional to this standard deviation.
         """
@@ -201,17 +242,27 @@ class NoisySGD(BinaryRelease):
         limit = 2 / (loss.smoothness + l2)
         if rate > limit:
             raise ValueError(
-                f"learning_rate must be <= 2 / (smoothness + l2) = {limit:g}, got learning_rate={rate!r}; "
-                "with a larger rate, a step can push the weights apart"
+                f"learning_rate must be <= 2 / (smoothness + l2) = {limit:g}, got"
+                f" learning_rate={rate!r}; with a larger rate, a step can push the"
+                " weights apart"
             )
-        contraction = accounting.step_contraction(learning_rate=rate, smoothness=loss.smoothness + l2, convexity=l2)
-        radius = math.inf if self.radius == math.inf else positive("radius", self.radius)
+        contraction = accounting.step_contraction(
+            learning_rate=rate, smoothness=loss.smoothness + l2, convexity=l2
+        )
+        radius = (
+            math.inf if self.radius == math.inf else positive("radius", self.radius)
+        )
         return {
             "shift": accounting.papers.sgd_sensitivity(
-                **loss._asdict(), learning_rate=rate, batch_size=n, epochs=1, adjacency=self.adjacency
+                **loss._asdict(),
+                learning_rate=rate,
+                batch_size=n,
+                epochs=1,
+                adjacency=self.adjacency,
             ),
             "steps": at_least_one("steps", self.steps),
-            "contraction": min(contraction, 1.0),  # 1 up to rounding at the largest rate
+            # 1 up to rounding at the largest rate
+            "contraction": min(contraction, 1.0),
             "diameter": 2 * radius,
         }
 
@@ -229,7 +280,8 @@ def noisy_descents(
     l2: float = 0.0,
     radius: float = math.inf,
 ) -> Floats:
-    """Run noisy projected descent from zero many times; return the last weights, as :class:`NoisySGD` releases them.
+    """Run noisy projected descent from zero many times; return the last weights, as
+    :class:`NoisySGD` releases them.
 
     Parameters
     ----------
@@ -238,8 +290,8 @@ def noisy_descents(
         Class codes 0 and 1.
     n_runs : int, >= 1
     n : int, >= 1, optional
-        Number by which sums of gradients are divided. Default: the number of rows. Give a larger number if there are
-        empty records.
+        Number by which sums of gradients are divided. Default: the number of rows. Give
+        a larger number if there are empty records.
     steps, learning_rate, l2, radius
         See :class:`NoisySGD`.
     sigma : float, >= 0
@@ -258,7 +310,9 @@ def noisy_descents(
     for _ in range(steps):
         error = expit(rows @ weights.T) - codes[:, None]  # [rows, n_runs]
         gradient = error.T @ rows / n + l2 * weights
-        weights = add_gaussian(weights - learning_rate * gradient, sigma=sigma, seed=generator)
+        weights = add_gaussian(
+            weights - learning_rate * gradient, sigma=sigma, seed=generator
+        )
         if radius != math.inf:
             length = np.linalg.norm(weights, axis=1, keepdims=True)
             weights *= np.minimum(1, radius / np.maximum(length, np.finfo(float).tiny))
@@ -267,16 +321,20 @@ def noisy_descents(
 
 @dataclass(eq=False, repr=False)
 class AugmentedSGD(BinaryRelease):
-    """Logistic regression by plain SGD, whose last weights are released with Gaussian noise.
+    """Logistic regression by plain SGD, whose last weights are released with Gaussian
+    noise.
 
-    With ``intrinsic_sigma=0`` this is output perturbation: the added noise gives the guarantee for any seed. With a
-    positive ``intrinsic_sigma``, the weights are assumed to contain this much noise already, and less noise is added.
-    The guarantee then has status "assumption", and is false in the worst case (see the chapter on intrinsic privacy).
+    With ``intrinsic_sigma=0`` this is output perturbation: the added noise gives the
+    guarantee for any seed. With a positive ``intrinsic_sigma``, the weights are assumed
+    to contain this much noise already, and less noise is added. The guarantee then has
+    status "assumption", and is false in the worst case (see the chapter on intrinsic
+    privacy).
 
-    Each pass goes through the records in a fresh order. A last batch of fewer than ``batch_size`` records is left out,
-    because the sensitivity bound would not hold with it. The estimator retains only the noisy weights. The descent uses
-    floating point, and the sensitivity includes its rounding errors. If the ``status`` of the guarantee is "proved",
-    its ``implementation`` is therefore "exact".
+    Each pass goes through the records in a fresh order. A last batch of fewer than
+    ``batch_size`` records is left out, because the sensitivity bound would not hold
+    with it. The estimator retains only the noisy weights. The descent uses floating
+    point, and the sensitivity includes its rounding errors. If the ``status`` of the
+    guarantee is "proved", its ``implementation`` is therefore "exact".
 
     Parameters
     ----------
@@ -287,32 +345,38 @@ class AugmentedSGD(BinaryRelease):
     steps : int, >= 1, optional
         Total number of batches. Default: two passes.
     learning_rate : float, > 0, optional
-        Step size, at most 2 / smoothness, which is 8 / (norm^2 + 1). With ``require_bound=False`` it may be larger.
-        Default: a quarter of this maximum.
+        Step size, at most 2 / smoothness, which is 8 / (norm^2 + 1). With
+        ``require_bound=False`` it may be larger. Default: a quarter of this maximum.
     sensitivity : {"proved", "published"} or float > 0
-        ``"proved"``: L learning_rate / batch_size for each visit of a record, and twice as much for replace-one. Here
-        ``L = (norm^2 + 1)^(1/2)``, and each pass counts as one visit, complete or not. ``"published"``: an incomplete
-        pass counts as a fraction of a visit. A number, such as a maximum over sampled pairs of data sets, is used
-        without a check; if it is below the proved bound, the guarantee has status "assumption".
+        ``"proved"``: L learning_rate / batch_size for each visit of a record, and twice
+        as much for replace-one. Here ``L = (norm^2 + 1)^(1/2)``, and each pass counts
+        as one visit, complete or not. ``"published"``: an incomplete pass counts as a
+        fraction of a visit. A number, such as a maximum over sampled pairs of data
+        sets, is used without a check; if it is below the proved bound, the guarantee
+        has status "assumption".
     intrinsic_sigma : float, >= 0
-        Standard deviation of each weight over seeds; the calibration relies on it. Estimate it from public data, as in
-        the chapter on intrinsic privacy.
+        Standard deviation of each weight over seeds; the calibration relies on it.
+        Estimate it from public data, as in the chapter on intrinsic privacy.
     analysis : {"tight", "published"}
-        ``"published"`` uses the classical formula of the Gaussian mechanism, and raises an error where this formula is
-        not sufficient.
+        ``"published"`` uses the classical formula of the Gaussian mechanism, and raises
+        an error where this formula is not sufficient.
     require_bound : bool
-        If False, a learning rate beyond 2 / smoothness is accepted; for such a rate ``profile_`` guarantees nothing.
+        If False, a learning rate beyond 2 / smoothness is accepted; for such a rate
+        ``profile_`` guarantees nothing.
     norm : float, > 0
-        Public bound on the Euclidean norm of each row of X. The bound must not be taken from the data.
+        Public bound on the Euclidean norm of each row of X. The bound must not be taken
+        from the data.
     overflow : {"clip", "raise"}
-        ``"clip"`` shortens longer rows to the norm without a warning. With ``"raise"`` they raise an error; choose it
-        only if the rows are public.
+        ``"clip"`` shortens longer rows to the norm without a warning. With ``"raise"``
+        they raise an error; choose it only if the rows are public.
     adjacency : {"zero-out", "replace-one"}
-        Definition of neighbouring data sets: one record is made empty, or replaced. An empty record has no gradient,
-        not even for the intercept, and retains its place in the batches, whose size is public.
+        Definition of neighbouring data sets: one record is made empty, or replaced. An
+        empty record has no gradient, not even for the intercept, and retains its place
+        in the batches, whose size is public.
     classes : sequence of two labels, optional
-        Both labels. By default they are taken from y, and the guarantee then covers all of the fitted estimator except
-        ``classes_``. Omit them only if it is public which labels occur in y.
+        Both labels. By default they are taken from y, and the guarantee then covers all
+        of the fitted estimator except ``classes_``. Omit them only if it is public
+        which labels occur in y.
     device : {"auto", "cpu", "cuda", ...}
     random_state : int, RandomState instance or None
         Not used: initial weights and batches can be part of the guarantee.
@@ -324,7 +388,8 @@ class AugmentedSGD(BinaryRelease):
     profile_ : dpnotes.accounting.PrivacyProfile
         Guarantee of releasing the weights.
     sensitivity_, noise_sigma_ : float
-        Sensitivity of the weights, and standard deviation of the added noise, both in the units of the weights.
+        Sensitivity of the weights, and standard deviation of the added noise, both in
+        the units of the weights.
     coef_ : ndarray of float64, shape [1, d]
     intercept_ : ndarray of float64, shape [1]
     classes_ : ndarray, shape [2]
@@ -332,15 +397,22 @@ class AugmentedSGD(BinaryRelease):
 
     Source
     ------
-    Wu et al. (2017), Algorithm 1 (output perturbation); Hyland and Tople (2019), Algorithm 2.
+    Wu et al. (2017), Algorithm 1 (output perturbation); Hyland and Tople (2019),
+    Algorithm 2.
 
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
-    >>> model = AugmentedSGD(2.0, 1e-3, batch_size=50, steps=33, learning_rate=1.0, noise_seed=0).fit(X, y)
-    >>> model.profile_.status, round(model.profile_.epsilon(1e-3), 6), round(model.sensitivity_, 4)
+    >>> model = AugmentedSGD(
+    ...     2.0, 1e-3, batch_size=50, steps=33, learning_rate=1.0, noise_seed=0
+    ... ).fit(X, y)
+    >>> (
+    ...     model.profile_.status,
+    ...     round(model.profile_.epsilon(1e-3), 6),
+    ...     round(model.sensitivity_, 4),
+    ... )
     ('proved', 2.0, 0.0849)
     """
 
@@ -354,70 +426,124 @@ class AugmentedSGD(BinaryRelease):
     sensitivity_: float = field(init=False)
 
     def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
-        size = min(n, BATCH) if self.batch_size is None else at_least_one("batch_size", self.batch_size)
+        size = (
+            min(n, BATCH)
+            if self.batch_size is None
+            else at_least_one("batch_size", self.batch_size)
+        )
         rate = 0.5 / logistic_loss(self.norm).smoothness
-        return {"batch_size": size, "steps": PASSES * max(n // size, 1), "learning_rate": rate}
+        return {
+            "batch_size": size,
+            "steps": PASSES * max(n // size, 1),
+            "learning_rate": rate,
+        }
 
     def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
         records = self._bounded_records(X, y)
         if at_least_one("batch_size", self.batch_size) > records.n:
-            raise ValueError(f"batch_size must be <= n={records.n} records, got batch_size={self.batch_size}")
+            raise ValueError(
+                f"batch_size must be <= n={records.n} records, got"
+                f" batch_size={self.batch_size}"
+            )
         proved, distance = self._distances(*records.X.shape)
         epsilon, own = positive("epsilon", self.epsilon), self.intrinsic_sigma
         noise = accounting.papers.augmenting_sigma(
-            epsilon, self.delta, sensitivity=distance, intrinsic_sigma=own, analysis=self.analysis
+            epsilon,
+            self.delta,
+            sensitivity=distance,
+            intrinsic_sigma=own,
+            analysis=self.analysis,
         )
         seed = secret_seed(self.noise_seed)
-        sgd = {name: getattr(self, name) for name in ("steps", "batch_size", "learning_rate", "device")}
+        sgd = {
+            name: getattr(self, name)
+            for name in ("steps", "batch_size", "learning_rate", "device")
+        }
         runs = fit_sgd(
-            *records.standing_in(), empty=~records.kept, n_runs=1, random_state=seed, dtype=np.float64, **sgd
+            *records.standing_in(),
+            empty=~records.kept,
+            n_runs=1,
+            random_state=seed,
+            dtype=np.float64,
+            **sgd,
         )
         weights = runs.weights[0]
         if noise > 0:
-            weights = add_gaussian(weights, sigma=noise, seed=self._randomness().generator(1))
+            weights = add_gaussian(
+                weights, sigma=noise, seed=self._randomness().generator(1)
+            )
         self._release(records, weights, noise)
         self.sensitivity_ = distance
         profile = self._guarantee(proved, distance, noise)
         self.profile_ = self._implemented(profile, exact=profile.status == "proved")
 
     def _distances(self, n: int, d: int) -> tuple[float, float]:
-        """Proved bound on the sensitivity (infinite if there is none), and the bound to calibrate with."""
+        """Proved bound on the sensitivity (infinite if there is none), and the bound
+        to calibrate with.
+        """
         steps, loss = at_least_one("steps", self.steps), logistic_loss(self.norm)
         rate = positive("learning_rate", self.learning_rate)
         holds = rate <= 2 / loss.smoothness
         if not (holds or self.require_bound):
-            loss = loss._replace(smoothness=1 / rate)  # the formula is evaluated where nothing proves it
+            # the formula is evaluated where nothing proves it
+            loss = loss._replace(smoothness=1 / rate)
 
         size = self.batch_size
-        setting = {**loss._asdict(), "learning_rate": rate, "batch_size": size, "adjacency": self.adjacency}
+        setting = {
+            **loss._asdict(),
+            "learning_rate": rate,
+            "batch_size": size,
+            "adjacency": self.adjacency,
+        }
         rounding = _rounding(loss, steps=steps, rate=rate, batch_size=size, d=d)
 
         def bound(passes: float, analysis: str) -> float:
-            return accounting.papers.sgd_sensitivity(epochs=passes, analysis=analysis, **setting) + rounding
+            return (
+                accounting.papers.sgd_sensitivity(
+                    epochs=passes, analysis=analysis, **setting
+                )
+                + rounding
+            )
 
-        used = proved = bound(steps / (n // size), "tight")  # the last pass may be broken off: ceil
+        # the last pass may be broken off: ceil
+        used = proved = bound(steps / (n // size), "tight")
         if not isinstance(self.sensitivity, str):
             used = positive("sensitivity", self.sensitivity)
         elif one_of("sensitivity", self.sensitivity, SENSITIVITIES) == "published":
             used = bound(steps * size / n, "published")
         return (proved if holds else math.inf), used
 
-    def _guarantee(self, proved: float, distance: float, noise: float) -> PrivacyProfile:
+    def _guarantee(
+        self, proved: float, distance: float, noise: float
+    ) -> PrivacyProfile:
         """Guarantee of the released weights, with its condition."""
         if proved == math.inf:
             nothing = accounting.approximate(0.0, 1.0, adjacency=self.adjacency)
             return nothing.with_(
-                remark="no guarantee: beyond a learning rate of 2 / smoothness no sensitivity is proved"
+                remark=(
+                    "no guarantee: beyond a learning rate of 2 / smoothness no"
+                    " sensitivity is proved"
+                )
             )
         if self.intrinsic_sigma > 0:
             profile = accounting.papers.intrinsic_sgd(
-                sigma=math.hypot(noise, self.intrinsic_sigma), sensitivity=distance, adjacency=self.adjacency
+                sigma=math.hypot(noise, self.intrinsic_sigma),
+                sensitivity=distance,
+                adjacency=self.adjacency,
             )
-            if distance < proved and self.sensitivity != "published":  # the fraction does bound the means' distance
-                profile = profile.with_(assumption=f"{profile.assumption}; and {OBSERVED}")
+            # the fraction does bound the means' distance
+            if distance < proved and self.sensitivity != "published":
+                profile = profile.with_(
+                    assumption=f"{profile.assumption}; and {OBSERVED}"
+                )
             return profile
-        profile = accounting.gaussian(sigma=noise, sensitivity=distance, adjacency=self.adjacency)
-        profile = profile.with_(source="Wu et al. (2017); Balle and Wang (2018), Theorem 8", exactness="upper bound")
+        profile = accounting.gaussian(
+            sigma=noise, sensitivity=distance, adjacency=self.adjacency
+        )
+        profile = profile.with_(
+            source="Wu et al. (2017); Balle and Wang (2018), Theorem 8",
+            exactness="upper bound",
+        )
         if distance < proved:
             if self.sensitivity == "published":
                 return profile.with_(status="refuted", remark=FRACTION)
@@ -425,13 +551,23 @@ class AugmentedSGD(BinaryRelease):
         return profile
 
 
-def _rounding(loss: Constants, *, steps: int, rate: float, batch_size: int, d: int) -> float:
-    """Bound on the error that floating point adds to the distance of two descents from the same initial weights.
+def _rounding(
+    loss: Constants, *, steps: int, rate: float, batch_size: int, d: int
+) -> float:
+    """Bound on the error that floating point adds to the distance of two descents from
+    the same initial weights.
 
-    No step pushes weights apart, so the errors of all steps add up. A step has three errors: of a logit, which is a sum
-    of d + 1 products; of the mean of a batch and its sigmoids, each off by at most 2^-49; and of the new weights. The
-    bounds hold for any order of the sums and are twice as large as necessary.
+    No step pushes weights apart, so the errors of all steps add up. A step has three
+    errors: of a logit, which is a sum of d + 1 products; of the mean of a batch and its
+    sigmoids, each off by at most 2^-49; and of the new weights. The bounds hold for any
+    order of the sums and are twice as large as necessary.
     """
-    longest = 3 + steps * rate * loss.lipschitz  # of the weights, which start at a norm of at most 6^(1/2)
+    # of the weights, which start at a norm of at most 6^(1/2)
+    longest = 3 + steps * rate * loss.lipschitz
     logit = (d + 1) * loss.lipschitz * longest
-    return 2 * steps * 2.0**-52 * (rate * loss.lipschitz * (logit / 4 + batch_size + 8) + longest)
+    return (
+        2
+        * steps
+        * 2.0**-52
+        * (rate * loss.lipschitz * (logit / 4 + batch_size + 8) + longest)
+    )

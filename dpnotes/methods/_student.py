@@ -1,4 +1,6 @@
-"""The student of a vote, a classifier that learns the released labels of public rows."""
+"""The student of a vote, a classifier that learns the released labels of public
+rows.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ class Votes(NamedTuple):
     teachers : int
         Number of all teachers, including those that abstain.
     epsilons : ndarray of float64, shape [n + 1], optional
-        Epsilons of the personalised accountant: one for each record, and the last for an additional record.
+        Epsilons of the personalised accountant: one for each record, and the last for
+        an additional record.
     profile : dpnotes.accounting.PrivacyProfile, optional
         Bound of the personalised accountant.
     """
@@ -40,7 +43,9 @@ class Votes(NamedTuple):
 
 
 def _gives_probabilities(model: StudentVote) -> bool:
-    """Whether the student has ``predict_proba`` or, before a fit, will have it; the default students do."""
+    """Whether the student has ``predict_proba`` or, before a fit, will have it; the
+    default students do.
+    """
     learner = model.student if model.student is not None else model.estimator
     learner = getattr(model, "student_", learner)
     return learner is None or hasattr(learner, "predict_proba")
@@ -48,22 +53,25 @@ def _gives_probabilities(model: StudentVote) -> bool:
 
 @dataclass(eq=False, repr=False)
 class StudentVote(TeacherVote):
-    """Teachers label public rows by a private vote, and a student that learns the labels makes the predictions.
+    """Teachers label public rows by a private vote, and a student that learns the
+    labels makes the predictions.
 
     Parameters
     ----------
     student : object, optional
         A scikit-learn classifier.
     keep_votes : bool
-        Retain the votes without noise, for diagnosis by the holder of the data. The guarantee does not cover any result
-        derived from them, and a pickle contains them. :meth:`publish` omits them.
+        Retain the votes without noise, for diagnosis by the holder of the data. The
+        guarantee does not cover any result derived from them, and a pickle contains
+        them. :meth:`publish` omits them.
 
     Attributes
     ----------
     student_ : object
         The fitted student.
     agreement_ : ndarray of float, shape [n_asked]
-        Fraction of the teachers that vote for the most frequent class; private, and available only with ``keep_votes``.
+        Fraction of the teachers that vote for the most frequent class; private, and
+        available only with ``keep_votes``.
     """
 
     _: KW_ONLY
@@ -75,7 +83,9 @@ class StudentVote(TeacherVote):
 
     @property
     def agreement_(self) -> Floats:
-        """Fraction of the teachers that vote for the most frequent class, computed without noise and private."""
+        """Fraction of the teachers that vote for the most frequent class, computed
+        without noise and private.
+        """
         votes = self._kept("agreement_")
         return np.asarray(votes.counts.max(axis=1) / votes.teachers)
 
@@ -84,7 +94,9 @@ class StudentVote(TeacherVote):
         check_is_fitted(self)
         kept: Votes | None = getattr(self, "_votes", None)
         if kept is None:
-            raise AttributeError(f"{name} is private, and exists only after a fit with keep_votes=True")
+            raise AttributeError(
+                f"{name} is private, and exists only after a fit with keep_votes=True"
+            )
         return kept
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -94,65 +106,98 @@ class StudentVote(TeacherVote):
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities that the student gives, shape [n, n_classes]; 0 for a class that is not among the labels."""
+        """Probabilities that the student gives, shape [n, n_classes]; 0 for a class
+        that is not among the labels.
+        """
         X = self._queries(X)
         result = np.zeros((len(X), len(self.classes_)))
-        result[:, np.searchsorted(self.classes_, self.student_.classes_)] = self.student_.predict_proba(X)
+        result[:, np.searchsorted(self.classes_, self.student_.classes_)] = (
+            self.student_.predict_proba(X)
+        )
         return result
 
     def _public_rows(self, public: Any) -> Features:
-        """Give the public rows as an array [n_public, d] with the features that were seen, or raise ValueError."""
+        """Give the public rows as an array [n_public, d] with the features that were
+        seen, or raise ValueError.
+        """
         if public is None:
             raise ValueError(
-                "public must hold the unlabelled rows that teachers label and the student learns, got public=None; "
-                "call fit(X, y, public=X_public)"
+                "public must hold the unlabelled rows that teachers label and the"
+                " student learns, got public=None; call fit(X, y, public=X_public)"
             )
         _refuse_untransformed(public)
         try:
             return np.asarray(validate_data(self, public, dtype=FLOATS, reset=False))
         except ValueError as error:
-            raise ValueError(f"public must be finite rows with the features of X: {error}") from error
+            raise ValueError(
+                f"public must be finite rows with the features of X: {error}"
+            ) from error
 
     def _student_learner(self, default: Any) -> Any:
-        """Learner of the student: ``student``, or else ``estimator``, or else the default.
+        """Learner of the student: ``student``, or else ``estimator``, or else the
+        default.
 
         Raises
         ------
         TypeError
-            If it cannot fit and predict, for example a learner that only fits many models in one call.
+            If it cannot fit and predict, for example a learner that only fits many
+            models in one call.
         """
         name = "estimator" if self.student is None else "student"
         learner = getattr(self, name)
         if learner is None:
             return default
         if not (hasattr(learner, "fit") and hasattr(learner, "predict")):
-            hint = "; it trains the teachers only: pass a scikit-learn classifier as student" * (name == "estimator")
-            raise TypeError(f"{name} must have fit and predict to be the student, got {name}={learner!r}{hint}")
+            hint = (
+                "; it trains the teachers only: pass a scikit-learn classifier as"
+                " student" * (name == "estimator")
+            )
+            raise TypeError(
+                f"{name} must have fit and predict to be the student, got"
+                f" {name}={learner!r}{hint}"
+            )
         return learner
 
 
 def _refuse_untransformed(public: Any) -> None:
-    """Raise ValueError if a Pipeline that transforms X passes the public rows on without transforming them.
+    """Raise ValueError if a Pipeline that transforms X passes the public rows on
+    without transforming them.
 
-    An estimator sees only the rows, so the function searches its callers: for a Pipeline with transformers whose
-    ``fit`` received the same rows as a parameter, and whose ``transform_input`` does not name ``public``.
+    An estimator sees only the rows, so the function searches its callers: for a
+    Pipeline with transformers whose ``fit`` received the same rows as a parameter, and
+    whose ``transform_input`` does not name ``public``.
     """
     frame = inspect.currentframe()
     while frame is not None:
-        pipeline = frame.f_locals.get("self") if frame.f_code.co_name.startswith("fit") else None
-        if isinstance(pipeline, Pipeline) and "public" not in (pipeline.transform_input or ()):
-            given = any(value is public for value in frame.f_locals.get("params", {}).values())
-            if given and any(step not in (None, "passthrough") for _, step in pipeline.steps[:-1]):
+        pipeline = (
+            frame.f_locals.get("self")
+            if frame.f_code.co_name.startswith("fit")
+            else None
+        )
+        if isinstance(pipeline, Pipeline) and "public" not in (
+            pipeline.transform_input or ()
+        ):
+            given = any(
+                value is public for value in frame.f_locals.get("params", {}).values()
+            )
+            if given and any(
+                step not in (None, "passthrough") for _, step in pipeline.steps[:-1]
+            ):
                 raise ValueError(
-                    "public must be transformed as X is, got the rows that were given to a Pipeline which transforms "
-                    "only X; use Pipeline(..., transform_input=['public']) with scikit-learn's enable_metadata_routing "
-                    "and set_fit_request(public=True), or transform X and public and fit without a Pipeline"
+                    "public must be transformed as X is, got the rows that were given"
+                    " to a Pipeline which transforms only X; use Pipeline(...,"
+                    " transform_input=['public']) with scikit-learn's"
+                    " enable_metadata_routing and set_fit_request(public=True), or"
+                    " transform X and public and fit without a Pipeline"
                 )
         frame = frame.f_back
 
 
-def fit_student(learner: Any, X: Features, labels: NDArray[Any], *, classes: NDArray[Any], seed: int) -> Any:
-    """Fit a clone of ``learner``, or a constant classifier if all labels agree; without labels, the first class.
+def fit_student(
+    learner: Any, X: Features, labels: NDArray[Any], *, classes: NDArray[Any], seed: int
+) -> Any:
+    """Fit a clone of ``learner``, or a constant classifier if all labels agree; without
+    labels, the first class.
 
     Parameters
     ----------
@@ -171,5 +216,7 @@ def fit_student(learner: Any, X: Features, labels: NDArray[Any], *, classes: NDA
     """
     if not len(labels):
         nothing = np.zeros((1, X.shape[1]))
-        return DummyClassifier(strategy="constant", constant=classes[0]).fit(nothing, classes[:1])
+        return DummyClassifier(strategy="constant", constant=classes[0]).fit(
+            nothing, classes[:1]
+        )
     return fit_one(learner, X, labels, seed)

@@ -1,4 +1,6 @@
-"""Subsample-and-aggregate: models on disjoint shards answer a budget of queries by a soft majority vote."""
+"""Subsample-and-aggregate: models on disjoint shards answer a budget of queries by a
+soft majority vote.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,8 @@ def fit_shards(
     """Train one model on each shard.
 
     For experiments: the counts of votes do not depend on epsilon, and
-    ``mechanisms.soft_vote(counts, beta=accounting.soft_vote_beta(epsilon, delta, answers=answers), n_repeats=...)``
+    ``mechanisms.soft_vote(counts, beta=accounting.soft_vote_beta(epsilon, delta,
+    answers=answers), n_repeats=...)``
     answers from them any number of times in one call.
 
     Parameters
@@ -53,14 +56,16 @@ def fit_shards(
     seed : int, >= 0
         Seed, which must stay secret if the shards protect data.
     together : bool
-        Fit all models in one call if the learner can. If False, fit each model separately, as a release requires.
+        Fit all models in one call if the learner can. If False, fit each model
+        separately, as a release requires.
     n_models, estimator, l2, adjacency, shards, n_jobs, device
         See :class:`SubsampleAggregate`.
 
     Returns
     -------
     Teachers
-        The models; ``vote_counts(X)`` gives the votes for each class, shape [n, n_classes].
+        The models; ``vote_counts(X)`` gives the votes for each class, shape [n,
+        n_classes].
 
     Raises
     ------
@@ -83,14 +88,26 @@ def fit_shards(
         cut = equal_shards(len(X), n_models=n_models, seed=seed)
     else:
         cut = partitions_of(len(X), shards, (len(X),), n_chunks=n_models, seed=seed)
-    learner = LogisticClassifier(l2=l2, tolerance=TOLERANCE, device=device) if estimator is None else estimator
+    learner = (
+        LogisticClassifier(l2=l2, tolerance=TOLERANCE, device=device)
+        if estimator is None
+        else estimator
+    )
     records = Records(X, np.asarray(y, dtype=np.int64), np.arange(n_classes))
     learn_seed = int(stream(seed, LEARNERS).integers(2**31))
-    return fit_teachers(learner, records, cut.subsets(), seed=learn_seed, n_jobs=n_jobs, together=together)
+    return fit_teachers(
+        learner,
+        records,
+        cut.subsets(),
+        seed=learn_seed,
+        n_jobs=n_jobs,
+        together=together,
+    )
 
 
 def equal_shards(n: int, *, n_models: int, seed: int) -> Partitions:
-    """Permute the positions of the records and deal them out to shards, whose sizes differ by at most one.
+    """Permute the positions of the records and deal them out to shards, whose sizes
+    differ by at most one.
 
     Replacing a record changes the records of only one model.
 
@@ -100,19 +117,25 @@ def equal_shards(n: int, *, n_models: int, seed: int) -> Partitions:
     [3, 3, 2, 2]
     """
     if n_models > n:
-        raise ValueError(f"n_models must be at most the number of records {n}, got n_models={n_models}")
+        raise ValueError(
+            f"n_models must be at most the number of records {n}, got"
+            f" n_models={n_models}"
+        )
     places = np.argsort(stream(seed, SHARDS).permutation(n))
     return Partitions(places[:, None] % n_models, np.zeros(1, np.int64), n_models)
 
 
 @dataclass(eq=False, repr=False)
 class SubsampleAggregate(AnsweringClassifier):
-    """Soft majority vote of models that are trained on disjoint shards, for a budget of queries.
+    """Soft majority vote of models that are trained on disjoint shards, for a budget of
+    queries.
 
-    The answer is class c with probability proportional to ``exp(beta n_c)``, where n_c models vote for c. One record
-    changes one model, for any learner, and the features need no bound. The guarantee covers all answers together. The
-    estimator holds the models themselves, so the estimator must stay with the holder of the data. ``predict`` and
-    ``score`` spend one answer for each row, and there is no ``predict_proba``.
+    The answer is class c with probability proportional to ``exp(beta n_c)``, where n_c
+    models vote for c. One record changes one model, for any learner, and the features
+    need no bound. The guarantee covers all answers together. The estimator holds the
+    models themselves, so the estimator must stay with the holder of the data.
+    ``predict`` and ``score`` spend one answer for each row, and there is no
+    ``predict_proba``.
 
     Parameters
     ----------
@@ -123,33 +146,39 @@ class SubsampleAggregate(AnsweringClassifier):
     answers : int, >= 1
         Number of queries that can be answered; a repeated query counts again.
     n_models : int, >= 1, optional
-        Number of models. Default: n / (5 n_classes) for n records, rounded down, but at least 1 and at most 1024.
+        Number of models. Default: n / (5 n_classes) for n records, rounded down, but at
+        least 1 and at most 1024.
     estimator : object, optional
-        The base learner: a scikit-learn classifier, or a learner like :class:`dpnotes.learners.NetworkClassifier`,
-        which has ``fit_many`` and fits many models in one call. ``fit_many`` must accept a list of index arrays of
-        unequal length. Without a ``noise_seed``, ``fit_many`` is called separately for each model. A model must depend
-        only on the records of its shard. Default: multinomial logistic regression with a bias.
+        The base learner: a scikit-learn classifier, or a learner like
+        :class:`dpnotes.learners.NetworkClassifier`, which has ``fit_many`` and fits
+        many models in one call. ``fit_many`` must accept a list of index arrays of
+        unequal length. Without a ``noise_seed``, ``fit_many`` is called separately for
+        each model. A model must depend only on the records of its shard. Default:
+        multinomial logistic regression with a bias.
     l2 : float, >= 0
-        Weight of the penalty |W|^2/2 relative to the mean cross-entropy, in the default learner. The paper has no
-        penalty, so its minimum is not attained if the classes are separable. A small penalty makes the votes well
-        defined.
+        Weight of the penalty |W|^2/2 relative to the mean cross-entropy, in the default
+        learner. The paper has no penalty, so its minimum is not attained if the classes
+        are separable. A small penalty makes the votes well defined.
     adjacency : {"zero-out", "add-remove", "replace-one"}
-        Definition of neighbouring data sets. A record that is made empty leaves its shard, and no other record moves,
-        so one model may change its vote. The guarantee is the same under all three, but the shards differ. For zero-out
-        and add-remove, each record draws its shard independently of the others, and shards differ in size. For
-        replace-one, the positions are permuted and split into shards whose sizes differ by at most one, and ``shards``
-        cannot be given.
+        Definition of neighbouring data sets. A record that is made empty leaves its
+        shard, and no other record moves, so one model may change its vote. The
+        guarantee is the same under all three, but the shards differ. For zero-out and
+        add-remove, each record draws its shard independently of the others, and shards
+        differ in size. For replace-one, the positions are permuted and split into
+        shards whose sizes differ by at most one, and ``shards`` cannot be given.
     analysis : {"tight", "published"}
-        ``"published"``: the beta of the paper's Theorems 7 and 8. Theorem 7, and Theorem 8 for few answers, are wrong:
-        up to twice the epsilon is spent, and ``profile_`` reports the paper's wrong statement with status
-        ``"refuted"``.
+        ``"published"``: the beta of the paper's Theorems 7 and 8. Theorem 7, and
+        Theorem 8 for few answers, are wrong: up to twice the epsilon is spent, and
+        ``profile_`` reports the paper's wrong statement with status ``"refuted"``.
     classes : sequence, optional
-        All labels that can occur. By default they are taken from y, and the guarantee then covers all answers, but not
-        the list of classes. Omit them only if it is public which labels occur in y.
+        All labels that can occur. By default they are taken from y, and the guarantee
+        then covers all answers, but not the list of classes. Omit them only if it is
+        public which labels occur in y.
     n_jobs : int or None
         Number of joblib workers for scikit-learn base learners.
     device : str
-        Device of the default learner: a PyTorch device, or ``"auto"`` for the GPU if there is one.
+        Device of the default learner: a PyTorch device, or ``"auto"`` for the GPU if
+        there is one.
     random_state : int, RandomState instance or None
         Seed of the shards and of the learners.
     noise_seed : int, optional
@@ -168,14 +197,16 @@ class SubsampleAggregate(AnsweringClassifier):
 
     Source
     ------
-    Nissim, Raskhodnikova and Smith (2007); van der Maaten and Hannun (2020), Theorems 7 and 8, corrected:
-    :func:`dpnotes.accounting.soft_vote`.
+    Nissim, Raskhodnikova and Smith (2007); van der Maaten and Hannun (2020), Theorems 7
+    and 8, corrected: :func:`dpnotes.accounting.soft_vote`.
 
     Examples
     --------
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = SubsampleAggregate(1.0, 1e-5, answers=10, n_models=30, noise_seed=0, device="cpu").fit(X / 16, y)
+    >>> model = SubsampleAggregate(
+    ...     1.0, 1e-5, answers=10, n_models=30, noise_seed=0, device="cpu"
+    ... ).fit(X / 16, y)
     >>> model.predict(X[:7] / 16).shape, model.budget_.left, round(model.beta_, 4)
     ((7,), 3, 0.0782)
     """
@@ -195,7 +226,9 @@ class SubsampleAggregate(AnsweringClassifier):
     def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
         return {"n_models": models_for(n, n_classes)}
 
-    def fit(self, X: Any, y: Any, *, shards: ArrayLike | None = None) -> SubsampleAggregate:
+    def fit(
+        self, X: Any, y: Any, *, shards: ArrayLike | None = None
+    ) -> SubsampleAggregate:
         """Train one model on each shard and start a budget.
 
         Parameters
@@ -203,9 +236,11 @@ class SubsampleAggregate(AnsweringClassifier):
         X : array_like of float, shape [m, d], finite
         y : array_like, shape [m]
         shards : array_like of int, shape [m], in 0 .. n_models - 1, optional
-            Model of each record, for example from a public hash of its identifier. If all records of a person are in
-            one shard, the guarantee protects the person. The guarantee assumes that each shard was chosen independently
-            of the other records. Default: drawn as described under ``adjacency``. A model without records has no vote.
+            Model of each record, for example from a public hash of its identifier. If
+            all records of a person are in one shard, the guarantee protects the person.
+            The guarantee assumes that each shard was chosen independently of the other
+            records. Default: drawn as described under ``adjacency``. A model without
+            records has no vote.
 
         Returns
         -------
@@ -215,7 +250,8 @@ class SubsampleAggregate(AnsweringClassifier):
         Raises
         ------
         ValueError
-            If data are not finite or differ in length, there is only one class, or a parameter is outside its range.
+            If data are not finite or differ in length, there is only one class, or a
+            parameter is outside its range.
         TypeError
             If a number has the wrong type.
         """
@@ -224,15 +260,26 @@ class SubsampleAggregate(AnsweringClassifier):
     def _learn(self, X: Any, y: Any, *, shards: ArrayLike | None) -> None:  # type: ignore[override]
         epsilon, delta = checked_epsilon_delta(self.epsilon, self.delta)
         budget = InferenceBudget(self.answers, guarantee=guarantee_text(epsilon, delta))
-        beta = soft_vote_beta(epsilon, delta, answers=budget.answers, analysis=self.analysis)
+        beta = soft_vote_beta(
+            epsilon, delta, answers=budget.answers, analysis=self.analysis
+        )
         profile = accounting.soft_vote(
-            beta=beta, answers=budget.answers, adjacency=self.adjacency, analysis=self.analysis
+            beta=beta,
+            answers=budget.answers,
+            adjacency=self.adjacency,
+            analysis=self.analysis,
         )
         if shards is not None and self.adjacency == "replace-one":
-            raise ValueError("shards must be None for adjacency='replace-one': a replaced record may change two shards")
+            raise ValueError(
+                "shards must be None for adjacency='replace-one': a replaced record may"
+                " change two shards"
+            )
         records = self._private_records(X, y)
         randomness = self._randomness()
-        own = {name: getattr(self, name) for name in ("n_models", "estimator", "l2", "adjacency", "n_jobs", "device")}
+        own = {
+            name: getattr(self, name)
+            for name in ("n_models", "estimator", "l2", "adjacency", "n_jobs", "device")
+        }
         n_classes = len(records.classes)
         self._models = fit_shards(
             records.X,
@@ -245,7 +292,11 @@ class SubsampleAggregate(AnsweringClassifier):
         )
         self.classes_ = records.classes
         self.beta_ = beta
-        noise = None if randomness.noise is None else derived_seed(randomness.noise, ANSWERS)
+        noise = (
+            None
+            if randomness.noise is None
+            else derived_seed(randomness.noise, ANSWERS)
+        )
         self._budget, self._answers_seed, self._beta = budget, noise, beta
         self.profile_ = self._implemented(profile, exact=True)
 
@@ -259,4 +310,8 @@ class SubsampleAggregate(AnsweringClassifier):
         """
         X = self._queries(X)
         generator = self._take(len(X))
-        return np.asarray(self.classes_[soft_vote(self._models.vote_counts(X), beta=self._beta, seed=generator)])
+        return np.asarray(
+            self.classes_[
+                soft_vote(self._models.vote_counts(X), beta=self._beta, seed=generator)
+            ]
+        )

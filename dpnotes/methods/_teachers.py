@@ -15,53 +15,95 @@ from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
-from dpnotes._validation import Booleans, Features, Floats, Integers, at_least_one, codes, jobs
+from dpnotes._validation import (
+    Booleans,
+    Features,
+    Floats,
+    Integers,
+    at_least_one,
+    codes,
+    jobs,
+)
 from dpnotes.learners import fit_binary_logistic, fit_multinomial_logistic
 from dpnotes.mechanisms import Partitions, draw_partitions, vote_counts
 from dpnotes.methods._classifier import PrivateClassifier, Records
 
 ADJACENCIES = ("zero-out", "add-remove")
-RECORDS, MOST = 5, 1024  # of each class that a model has if they are equally frequent, and models, by default
+# of each class that a model has if they are equally frequent, and models, by default
+RECORDS, MOST = 5, 1024
 TRIED = 10  # made-up records of each class that a learner is tried on
 
 
 def fit_each(
-    learner: Any, X: Features, codes: Integers, subsets: Any, *, n_classes: int, seed: int, n_jobs: int | None
+    learner: Any,
+    X: Features,
+    codes: Integers,
+    subsets: Any,
+    *,
+    n_classes: int,
+    seed: int,
+    n_jobs: int | None,
 ) -> Voters:
-    """Fit a model to each subset separately, each with its own seed; a model that cannot be fitted is left out.
+    """Fit a model to each subset separately, each with its own seed; a model that
+    cannot be fitted is left out.
 
-    The learner is a scikit-learn classifier or has ``fit_many``. In one call for many models, ``fit_many`` may change
-    each model by rounding errors, because the shape of its products and the step at which it stops depend on all
-    subsets. A query at the boundary of a model would show the difference, and could change many votes at once.
+    The learner is a scikit-learn classifier or has ``fit_many``. In one call for many
+    models, ``fit_many`` may change each model by rounding errors, because the shape of
+    its products and the step at which it stops depend on all subsets. A query at the
+    boundary of a model would show the difference, and could change many votes at once.
 
-    A subset causes neither warnings nor errors, because they would reveal something about its records. A faulty learner
-    fails earlier, on made-up records.
+    A subset causes neither warnings nor errors, because they would reveal something
+    about its records. A faulty learner fails earlier, on made-up records.
     """
     made_up = np.tile(np.arange(n_classes), TRIED)
-    _fit_alone(learner, np.random.default_rng(0).random((len(made_up), X.shape[1])), made_up, n_classes, 0)
-    seeds = np.random.SeedSequence(seed).generate_state(len(subsets)) // 2  # scikit-learn's seeds are below 2^31
+    _fit_alone(
+        learner,
+        np.random.default_rng(0).random((len(made_up), X.shape[1])),
+        made_up,
+        n_classes,
+        0,
+    )
+    # scikit-learn's seeds are below 2^31
+    seeds = np.random.SeedSequence(seed).generate_state(len(subsets)) // 2
     fit = delayed(_fit_quietly)
-    fits = (fit(learner, X[rows], codes[rows], n_classes, int(s)) for rows, s in zip(subsets, seeds, strict=True))
+    fits = (
+        fit(learner, X[rows], codes[rows], n_classes, int(s))
+        for rows, s in zip(subsets, seeds, strict=True)
+    )
     return Voters(list(Parallel(n_jobs=n_jobs)(fits)))
 
 
 def fit_one(learner: Any, X: Features, labels: NDArray[Any], seed: int) -> Any:
-    """Fit a clone of a scikit-learn classifier with the seed; if all labels agree, fit a constant classifier."""
+    """Fit a clone of a scikit-learn classifier with the seed; if all labels agree,
+    fit a constant classifier.
+    """
     if (labels == labels[0]).all():
         return DummyClassifier(strategy="most_frequent").fit(X, labels)
     model = clone(learner)
-    random = {name: seed for name in model.get_params() if name.rpartition("__")[2] == "random_state"}
+    random = {
+        name: seed
+        for name in model.get_params()
+        if name.rpartition("__")[2] == "random_state"
+    }
     return model.set_params(**random).fit(X, labels)
 
 
-def _fit_alone(learner: Any, X: Features, codes: Integers, n_classes: int, seed: int) -> Any:
+def _fit_alone(
+    learner: Any, X: Features, codes: Integers, n_classes: int, seed: int
+) -> Any:
     if not hasattr(learner, "fit_many"):
         return fit_one(learner, X, codes, seed)
-    return Alone(learner.fit_many(X, codes, [np.arange(len(X))], n_classes=n_classes, seed=seed))
+    return Alone(
+        learner.fit_many(X, codes, [np.arange(len(X))], n_classes=n_classes, seed=seed)
+    )
 
 
-def _fit_quietly(learner: Any, X: Features, codes: Integers, n_classes: int, seed: int) -> Any:
-    """Fit a model that can predict, or return None; the result is a function only of these records."""
+def _fit_quietly(
+    learner: Any, X: Features, codes: Integers, n_classes: int, seed: int
+) -> Any:
+    """Fit a model that can predict, or return None; the result is a function only of
+    these records.
+    """
     with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
         try:
             model = _fit_alone(learner, X, codes, n_classes, seed)
@@ -98,25 +140,38 @@ class Voters:
         return np.array([model is not None for model in self.models])
 
     def votes(self, X: Features) -> NDArray[np.int64]:
-        """Class code of each model for each row of X, [n_models, n]; 0 if there is no model."""
+        """Class code of each model for each row of X, [n_models, n]; 0 if there is
+        no model.
+        """
         absent = np.zeros(len(X), np.int64)
         with np.errstate(all="ignore"):
-            return np.stack([absent if model is None else model.predict(X) for model in self.models])
+            return np.stack(
+                [absent if model is None else model.predict(X) for model in self.models]
+            )
 
     def confidence(self, X: Features) -> Floats:
-        """Probability that each model gives the class it votes for, [n_models, n]; 0 if there is no model."""
+        """Probability that each model gives the class it votes for, [n_models, n]; 0
+        if there is no model.
+        """
         absent = np.zeros(len(X))
         with np.errstate(all="ignore"):
-            return np.stack([absent if model is None else model.predict_proba(X).max(axis=1) for model in self.models])
+            return np.stack(
+                [
+                    absent if model is None else model.predict_proba(X).max(axis=1)
+                    for model in self.models
+                ]
+            )
 
 
 @dataclass(eq=False)
 class LogisticTeachers:
-    """Logistic regressions that each minimise the summed loss of their shard plus |w|^2 / (2 C).
+    """Logistic regressions that each minimise the summed loss of their shard plus |w|^2
+    / (2 C).
 
-    Each model is therefore a function only of its shard. Relative to the mean loss, the weight of the regulariser
-    depends on the size of a shard, so shards of equal size are fitted in one call. With a common weight for all shards,
-    every teacher would depend on the size of the data set.
+    Each model is therefore a function only of its shard. Relative to the mean loss, the
+    weight of the regulariser depends on the size of a shard, so shards of equal size
+    are fitted in one call. With a common weight for all shards, every teacher would
+    depend on the size of the data set.
 
     Parameters
     ----------
@@ -129,7 +184,13 @@ class LogisticTeachers:
     device: str = "auto"
 
     def fit_many(
-        self, X: Features, y: Integers, subsets: list[Integers], *, n_classes: int, seed: int | None = None
+        self,
+        X: Features,
+        y: Integers,
+        subsets: list[Integers],
+        *,
+        n_classes: int,
+        seed: int | None = None,
     ) -> LogisticGroups:
         """Fit one model for each subset; ``seed`` is not needed."""
         sizes = np.array([len(rows) for rows in subsets])
@@ -143,7 +204,13 @@ class LogisticTeachers:
                 fitted = fit_binary_logistic(X, y, rows, l2=l2, device=self.device)
             else:
                 fitted = fit_multinomial_logistic(
-                    X, y, rows, n_classes=n_classes, l2=l2, intercept=True, device=self.device
+                    X,
+                    y,
+                    rows,
+                    n_classes=n_classes,
+                    l2=l2,
+                    intercept=True,
+                    device=self.device,
                 )
             groups.append((models, fitted))
         return LogisticGroups(groups, len(subsets), self.device)
@@ -165,17 +232,24 @@ class LogisticGroups:
         return result
 
     def confidence(self, X: Features) -> Floats:
-        """Probability that each model gives the class it votes for, shape [n_models, n]."""
+        """Probability that each model gives the class it votes for, shape [n_models,
+        n].
+        """
         result = np.empty((self.n_models, len(X)))
         for models, fitted in self.groups:
             logits = fitted.logits(X, device=self.device)
-            result[models] = expit(np.abs(logits)) if logits.ndim == 2 else softmax(logits, axis=2).max(axis=2)
+            result[models] = (
+                expit(np.abs(logits))
+                if logits.ndim == 2
+                else softmax(logits, axis=2).max(axis=2)
+            )
         return result
 
 
 @dataclass(frozen=True, eq=False)
 class Teachers:
-    """Fitted teachers, one for each shard with records; no guarantee covers them or their votes.
+    """Fitted teachers, one for each shard with records; no guarantee covers them or
+    their votes.
 
     Parameters
     ----------
@@ -192,16 +266,26 @@ class Teachers:
     n_classes: int
 
     def votes(self, X: Features) -> NDArray[np.uint8]:
-        """Class code of each teacher for each row of X, or ``n_classes`` if it has no records, [n_teachers, n]."""
+        """Class code of each teacher for each row of X, or ``n_classes`` if it has
+        no records, [n_teachers, n].
+        """
         votes = np.asarray(self.models.votes(X)).astype(np.uint8, copy=False)
-        return votes if self.present.all() else np.where(self.present[:, None], votes, np.uint8(self.n_classes))
+        return (
+            votes
+            if self.present.all()
+            else np.where(self.present[:, None], votes, np.uint8(self.n_classes))
+        )
 
     def vote_counts(self, X: Features) -> Integers:
         """Votes for each class, shape [n, n_classes]."""
-        return vote_counts(np.asarray(self.models.votes(X))[self.present], self.n_classes)
+        return vote_counts(
+            np.asarray(self.models.votes(X))[self.present], self.n_classes
+        )
 
     def confident(self, X: Features, least: float) -> Booleans:
-        """Whether each teacher gives the class it votes for at least that probability, [n_teachers, n]."""
+        """Whether each teacher gives the class it votes for at least that
+        probability, [n_teachers, n].
+        """
         return np.asarray(self.models.confidence(X) >= least)
 
 
@@ -214,20 +298,27 @@ def fit_teachers(
     n_jobs: int | None,
     together: bool = True,
 ) -> Teachers:
-    """Train a teacher on each subset without its empty records, ``together`` in one call if the learner can.
+    """Train a teacher on each subset without its empty records, ``together`` in one
+    call if the learner can.
 
-    A vote is protected only if each teacher is trained separately, as :func:`fit_each` explains. There are no warnings,
-    because they would reveal something about the records.
+    A vote is protected only if each teacher is trained separately, as :func:`fit_each`
+    explains. There are no warnings, because they would reveal something about the
+    records.
     """
     jobs("n_jobs", 1 if n_jobs is None else n_jobs)
-    fit = learner.fit_many if together and hasattr(learner, "fit_many") else partial(fit_each, learner, n_jobs=n_jobs)
+    fit = (
+        learner.fit_many
+        if together and hasattr(learner, "fit_many")
+        else partial(fit_each, learner, n_jobs=n_jobs)
+    )
     own = records.without_empty(subsets)
     present = np.array([len(rows) > 0 for rows in own])
     n_classes = len(records.classes)
     if not present.any():
         return Teachers(Voters([None] * len(present)), present, n_classes)
     if not present.all():
-        # a teacher without records holds its place, and with it the other teachers' random streams; it has no vote
+        # a teacher without records holds its place, and with it the other teachers'
+        # random streams; it has no vote
         standing_in = np.flatnonzero(records.kept)[:1]
         own = [rows if len(rows) else standing_in for rows in own]
     with warnings.catch_warnings(action="ignore"):
@@ -236,39 +327,54 @@ def fit_teachers(
 
 
 def partitions_of(
-    n: int, given: ArrayLike | None, shape: tuple[int, ...], *, n_chunks: int, scheme: str = "independent", seed: int
+    n: int,
+    given: ArrayLike | None,
+    shape: tuple[int, ...],
+    *,
+    n_chunks: int,
+    scheme: str = "independent",
+    seed: int,
 ) -> Partitions:
     """Partitions of ``n`` records, drawn unless a table is given.
 
-    The shape of the table is [n] for one partition, which errors call "shards", and otherwise [n, n_partitions], which
-    errors call "chunks". If there are n + 1 rows, the last row is for an additional record.
+    The shape of the table is [n] for one partition, which errors call "shards", and
+    otherwise [n, n_partitions], which errors call "chunks". If there are n + 1 rows,
+    the last row is for an additional record.
     """
     name, n_partitions = ("shards", 1) if len(shape) == 1 else ("chunks", shape[1])
     if given is None:
-        return draw_partitions(n, n_chunks=n_chunks, n_partitions=n_partitions, scheme=scheme, seed=seed)
+        return draw_partitions(
+            n, n_chunks=n_chunks, n_partitions=n_partitions, scheme=scheme, seed=seed
+        )
     column = np.shape(given) == (*shape, 1)  # as hash_chunks gives one partition
-    chunks = codes(name, np.ravel(given) if column else given, shape=shape, n=n_chunks).reshape(shape[0], -1)
+    chunks = codes(
+        name, np.ravel(given) if column else given, shape=shape, n=n_chunks
+    ).reshape(shape[0], -1)
     joining = chunks[n] if len(chunks) > n else np.zeros(n_partitions, np.int64)
     return Partitions(chunks[:n], joining, n_chunks)
 
 
 @dataclass(eq=False, repr=False)
 class TeacherVote(PrivateClassifier):
-    """Base class of classifiers that answer by a private vote of teachers on disjoint shards of the records.
+    """Base class of classifiers that answer by a private vote of teachers on disjoint
+    shards of the records.
 
     Parameters
     ----------
     epsilon, delta : float, optional
         Guarantee of everything that is released.
     estimator : object, optional
-        The teachers' learner: a scikit-learn classifier, or a learner whose ``fit_many`` fits many models in one call
-        and accepts a list of index arrays of unequal length. Without a ``noise_seed``, ``fit_many`` is called
-        separately for each teacher: in a joint call, rounding can make a teacher depend on other records.
+        The teachers' learner: a scikit-learn classifier, or a learner whose
+        ``fit_many`` fits many models in one call and accepts a list of index arrays of
+        unequal length. Without a ``noise_seed``, ``fit_many`` is called separately for
+        each teacher: in a joint call, rounding can make a teacher depend on other
+        records.
     n_models : int, in 1 .. n, optional
-        Number of teachers. Default: n / (5 n_classes) for n records, rounded down, but at least 1 and at most 1024.
+        Number of teachers. Default: n / (5 n_classes) for n records, rounded down, but
+        at least 1 and at most 1024.
     adjacency : {"zero-out", "add-remove"}
-        Definition of neighbouring data sets. If a record is made empty or left out, only the shards that held it
-        change, and each of these shards has one vote.
+        Definition of neighbouring data sets. If a record is made empty or left out,
+        only the shards that held it change, and each of these shards has one vote.
     n_jobs : int or None
         Number of joblib workers for scikit-learn teachers.
     """
@@ -288,14 +394,28 @@ class TeacherVote(PrivateClassifier):
         """Number of teachers, which must be at most the number of records."""
         n_models = at_least_one("n_models", self.n_models)
         if n_models > n_records:
-            raise ValueError(f"n_models must be at most the {n_records} records of X, got n_models={n_models}")
+            raise ValueError(
+                f"n_models must be at most the {n_records} records of X, got"
+                f" n_models={n_models}"
+            )
         return n_models
 
-    def _teach(self, records: Records, partitions: Partitions, *, default: Any, seed: int) -> Teachers:
-        """Train a teacher on each shard, with the default learner if ``estimator`` is None."""
+    def _teach(
+        self, records: Records, partitions: Partitions, *, default: Any, seed: int
+    ) -> Teachers:
+        """Train a teacher on each shard, with the default learner if ``estimator``
+        is None.
+        """
         learner = default if self.estimator is None else self.estimator
         together = self.noise_seed is not None
-        return fit_teachers(learner, records, partitions.subsets(), seed=seed, n_jobs=self.n_jobs, together=together)
+        return fit_teachers(
+            learner,
+            records,
+            partitions.subsets(),
+            seed=seed,
+            n_jobs=self.n_jobs,
+            together=together,
+        )
 
 
 def models_for(n: int, n_classes: int) -> int:
@@ -303,6 +423,16 @@ def models_for(n: int, n_classes: int) -> int:
     return min(max(n // (RECORDS * n_classes), 1), MOST)
 
 
-def counts_of(votes: NDArray[np.uint8], n_classes: int, *, among: Any = True) -> Integers:
-    """Count votes [n_teachers, queries] for each class, shape [queries, n_classes]; only those in ``among``."""
-    return np.stack([np.count_nonzero((votes == code) & among, axis=0) for code in range(n_classes)], axis=1)
+def counts_of(
+    votes: NDArray[np.uint8], n_classes: int, *, among: Any = True
+) -> Integers:
+    """Count votes [n_teachers, queries] for each class, shape [queries, n_classes];
+    only those in ``among``.
+    """
+    return np.stack(
+        [
+            np.count_nonzero((votes == code) & among, axis=0)
+            for code in range(n_classes)
+        ],
+        axis=1,
+    )

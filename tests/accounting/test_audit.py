@@ -1,4 +1,6 @@
-"""Audits: known values, coverage counted exactly, and mechanisms whose guarantee is known."""
+"""Audits: known values, coverage counted exactly, and mechanisms whose guarantee is
+known.
+"""
 
 import math
 
@@ -8,11 +10,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from dpnotes.accounting import audit_delta, audit_epsilon, audit_mu, clopper_pearson, one_run_audit, one_run_p_value
+from dpnotes.accounting import (
+    audit_delta,
+    audit_epsilon,
+    audit_mu,
+    clopper_pearson,
+    one_run_audit,
+    one_run_p_value,
+)
 
 
 def counts(true_positives, false_positives, runs=1000):
-    return {"true_positives": true_positives, "positives": runs, "false_positives": false_positives, "negatives": runs}
+    return {
+        "true_positives": true_positives,
+        "positives": runs,
+        "false_positives": false_positives,
+        "negatives": runs,
+    }
 
 
 @pytest.mark.parametrize(
@@ -27,36 +41,52 @@ def test_interval_known_values(successes, low, high):
     assert clopper_pearson(successes, 1000) == pytest.approx((low, high), rel=1e-13)
 
 
-@given(trials=st.integers(1, 3000), share=st.floats(0, 1), confidence=st.floats(0.01, 0.999))
+@given(
+    trials=st.integers(1, 3000),
+    share=st.floats(0, 1),
+    confidence=st.floats(0.01, 0.999),
+)
 def test_interval_equals_a_second_library(trials, share, confidence):
     successes = round(share * trials)
     ours = clopper_pearson(successes, trials, confidence=confidence)
-    theirs = stats.binomtest(successes, trials).proportion_ci(confidence, method="exact")
+    theirs = stats.binomtest(successes, trials).proportion_ci(
+        confidence, method="exact"
+    )
     assert ours == pytest.approx((theirs.low, theirs.high), rel=1e-8, abs=1e-10)
     mirrored = clopper_pearson(trials - successes, trials, confidence=confidence)
     assert ours == pytest.approx((1 - mirrored.high, 1 - mirrored.low), abs=1e-12)
 
 
 def test_epsilon_and_mu_known_values():
-    assert audit_epsilon(**counts(950, 0), delta=1e-5) == pytest.approx(5.536639239978997, rel=1e-13)
+    assert audit_epsilon(**counts(950, 0), delta=1e-5) == pytest.approx(
+        5.536639239978997, rel=1e-13
+    )
     assert audit_mu(**counts(950, 0)) == pytest.approx(4.190940608537394, rel=1e-13)
-    assert audit_epsilon(**counts(700, 300), delta=1e-5) == pytest.approx(0.7106058951036008, rel=1e-12)
+    assert audit_epsilon(**counts(700, 300), delta=1e-5) == pytest.approx(
+        0.7106058951036008, rel=1e-12
+    )
     assert audit_mu(**counts(700, 300)) == pytest.approx(0.8828002343881899, rel=1e-12)
 
 
 @given(data=st.data(), runs=st.integers(1, 500))
 def test_audits_agree_with_one_another(data, runs):
-    """Epsilon is where delta(epsilon) falls to delta; a test and its mirror image prove the same."""
+    """Epsilon is where delta(epsilon) falls to delta; a test and its mirror image
+    prove the same.
+    """
     hits, alarms = data.draw(st.integers(0, runs)), data.draw(st.integers(0, runs))
     delta = data.draw(st.floats(0, 1))
     epsilon = audit_epsilon(**counts(hits, alarms, runs), delta=delta)
     if epsilon > 0:
-        assert audit_delta(**counts(hits, alarms, runs), epsilon=epsilon) == pytest.approx(delta, abs=1e-9)
+        assert audit_delta(
+            **counts(hits, alarms, runs), epsilon=epsilon
+        ) == pytest.approx(delta, abs=1e-9)
     else:
         assert audit_delta(**counts(hits, alarms, runs), epsilon=0.0) <= delta + 1e-12
     mirror = counts(runs - alarms, runs - hits, runs)
     assert audit_epsilon(**mirror, delta=delta) == pytest.approx(epsilon, abs=1e-9)
-    assert audit_mu(**mirror) == pytest.approx(audit_mu(**counts(hits, alarms, runs)), abs=1e-9)
+    assert audit_mu(**mirror) == pytest.approx(
+        audit_mu(**counts(hits, alarms, runs)), abs=1e-9
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,25 +100,41 @@ def test_audits_agree_with_one_another(data, runs):
         (1000, 50, 50, 1e-5, 2.756219484),
         (1000, 50, 50, 1e-3, 0.0),
         (1000, 50, 50, 0.1, 0.0),
-        (100, 100, 75, 0.0, 0.7022139310),  # this and the next: 0.702, 0.699, 0.673, 2.675 in the paper
+        # this and the next: 0.702, 0.699, 0.673, 2.675 in the paper
+        (100, 100, 75, 0.0, 0.7022139310),
         (100, 100, 75, 1e-4, 0.6994668132),
         (1000, 100, 75, 1e-4, 0.6729846641),
         (100_000, 1510, 1439, 1e-5, 2.675851008),
     ],
 )
 def test_one_run_known_values(examples, guesses, correct, delta, epsilon):
-    found = one_run_audit(examples=examples, guesses=guesses, correct=correct, delta=delta)
+    found = one_run_audit(
+        examples=examples, guesses=guesses, correct=correct, delta=delta
+    )
     assert found == pytest.approx(epsilon, rel=5e-10)
     if found > 0:  # the p-value crosses the level there
-        run = {"examples": examples, "guesses": guesses, "correct": correct, "delta": delta}
-        assert one_run_p_value(**run, epsilon=found) < 0.05 + 1e-15 <= one_run_p_value(**run, epsilon=found + 1e-9)
+        run = {
+            "examples": examples,
+            "guesses": guesses,
+            "correct": correct,
+            "delta": delta,
+        }
+        assert (
+            one_run_p_value(**run, epsilon=found)
+            < 0.05 + 1e-15
+            <= one_run_p_value(**run, epsilon=found + 1e-9)
+        )
 
 
 def test_one_run_p_value_known_values():
     run = {"examples": 1000, "guesses": 100, "correct": 95}
-    assert one_run_p_value(**run, epsilon=2.0, delta=1e-5) == pytest.approx(0.01782463464, rel=1e-9)
+    assert one_run_p_value(**run, epsilon=2.0, delta=1e-5) == pytest.approx(
+        0.01782463464, rel=1e-9
+    )
     run = {"examples": 100, "guesses": 100, "correct": 75}
-    assert one_run_p_value(**run, epsilon=math.log(3), delta=0.0) == pytest.approx(0.5534708238, rel=1e-9)
+    assert one_run_p_value(**run, epsilon=math.log(3), delta=0.0) == pytest.approx(
+        0.5534708238, rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("correct", [1, 600, 9000, 15_000, 20_000])
@@ -96,8 +142,15 @@ def test_one_run_p_value_equals_the_sum_over_all_below(correct):
     guesses, q = 20_000, math.exp(0.5) / (1 + math.exp(0.5))  # the mode is at 12,449
     below = stats.binom.pmf(np.arange(correct - 1, -1, -1), guesses, q)
     slack = (np.cumsum(below) / np.arange(1, correct + 1)).max()
-    plain = min(1.0, stats.binom.sf(correct - 1, guesses, q) + 2 * guesses * 1e-3 * slack)
-    assert one_run_p_value(examples=guesses, guesses=guesses, correct=correct, epsilon=0.5, delta=1e-3) == plain
+    plain = min(
+        1.0, stats.binom.sf(correct - 1, guesses, q) + 2 * guesses * 1e-3 * slack
+    )
+    assert (
+        one_run_p_value(
+            examples=guesses, guesses=guesses, correct=correct, epsilon=0.5, delta=1e-3
+        )
+        == plain
+    )
 
 
 def test_one_run_without_delta_is_a_binomial_test():

@@ -1,4 +1,6 @@
-"""Gaussian and Laplace noise, pure levels and zCDP: quadrature, inversion, known values."""
+"""Gaussian and Laplace noise, pure levels and zCDP: quadrature, inversion, known
+values.
+"""
 
 import numpy as np
 import pytest
@@ -13,9 +15,21 @@ from dpnotes.accounting._renyi import laplace_rdp
 @pytest.mark.parametrize(
     ("mu", "epsilon", "delta"),
     [  # worked with 30 digits
-        (0.5, [0, 0.5, 1, 2], [0.197412651366, 0.0524403232877, 0.00682959498311, 9.43916863495e-06]),
-        (1.0, [0, 0.5, 1, 2], [0.382924922548, 0.238421708135, 0.126936737507, 0.0209236358211]),
-        (2.0, [0, 0.5, 1, 2], [0.682689492137, 0.599185618534, 0.509861660055, 0.331897998777]),
+        (
+            0.5,
+            [0, 0.5, 1, 2],
+            [0.197412651366, 0.0524403232877, 0.00682959498311, 9.43916863495e-06],
+        ),
+        (
+            1.0,
+            [0, 0.5, 1, 2],
+            [0.382924922548, 0.238421708135, 0.126936737507, 0.0209236358211],
+        ),
+        (
+            2.0,
+            [0, 0.5, 1, 2],
+            [0.682689492137, 0.599185618534, 0.509861660055, 0.331897998777],
+        ),
     ],
 )
 def test_gaussian_known_values(mu, epsilon, delta):
@@ -26,9 +40,15 @@ def test_known_values():
     profile = gaussian(sigma=1.0)
     assert profile.epsilon(1e-5) == pytest.approx(4.37717809568, rel=1e-11)
     assert gaussian(sigma=2.0).epsilon(1e-6) == pytest.approx(2.25408465022, rel=1e-11)
-    np.testing.assert_allclose(profile.tradeoff([0.05, 0.5]), [0.740488977159, 0.158655253931], rtol=1e-11)
+    np.testing.assert_allclose(
+        profile.tradeoff([0.05, 0.5]), [0.740488977159, 0.158655253931], rtol=1e-11
+    )
     assert profile.epsilon(0.0) == np.inf
-    np.testing.assert_allclose(pure(0.1).compose(100).delta([1, 2]), [0.125688390241, 0.0201401784282], rtol=1e-10)
+    np.testing.assert_allclose(
+        pure(0.1).compose(100).delta([1, 2]),
+        [0.125688390241, 0.0201401784282],
+        rtol=1e-10,
+    )
     assert pure(1.0).delta(0.5) == pytest.approx(0.287649136645, rel=1e-11)
     assert laplace_rdp(2.0, 1.0) == pytest.approx(0.619123629999, abs=5e-13)
     assert laplace_rdp(10, 0.5) == pytest.approx(0.428690386467, abs=5e-13)
@@ -36,42 +56,62 @@ def test_known_values():
     assert zcdp(0.125).epsilon(1e-6) == pytest.approx(2.41909317687, rel=2e-12)
 
 
-@given(epsilon=st.floats(0, 3), delta=st.floats(0, 1), first=st.integers(1, 6), second=st.integers(1, 6))
+@given(
+    epsilon=st.floats(0, 3),
+    delta=st.floats(0, 1),
+    first=st.integers(1, 6),
+    second=st.integers(1, 6),
+)
 def test_composition_is_associative(epsilon, delta, first, second):
     one = approximate(epsilon, delta)
     left, right = one.compose(first).compose(second), one.compose(first * second)
-    np.testing.assert_array_equal(left.delta([0.0, 0.5, 2.0]), right.delta([0.0, 0.5, 2.0]))
+    np.testing.assert_array_equal(
+        left.delta([0.0, 0.5, 2.0]), right.delta([0.0, 0.5, 2.0])
+    )
     assert left.parameters == right.parameters
 
 
 def test_trade_off_survives_levels_beyond_the_doubles():
     """e^1000 is no double: no warning, no nan, and the ends are right."""
-    np.testing.assert_array_equal(pure(1000.0).tradeoff([0.0, 1e-3, 1.0]), [1.0, 0.0, 0.0])
+    np.testing.assert_array_equal(
+        pure(1000.0).tradeoff([0.0, 1e-3, 1.0]), [1.0, 0.0, 0.0]
+    )
 
 
 @pytest.mark.parametrize("ratio", [0.01, 0.5, 1.0, 4.0])
 @pytest.mark.parametrize("epsilon", [0.0, 0.005, 0.3, 1.0, 3.0])
 def test_laplace_equals_quadrature(ratio, epsilon):
     def excess(x):
-        return max(stats.laplace.pdf(x, scale=1 / ratio) - np.exp(epsilon) * stats.laplace.pdf(x, 1, 1 / ratio), 0.0)
+        return max(
+            stats.laplace.pdf(x, scale=1 / ratio)
+            - np.exp(epsilon) * stats.laplace.pdf(x, 1, 1 / ratio),
+            0.0,
+        )
 
-    kink = 0.5 - epsilon / (2 * ratio)  # densities are in ratio e^epsilon here; the excess is on its left
+    # densities are in ratio e^epsilon here; the excess is on its left
+    kink = 0.5 - epsilon / (2 * ratio)
     pieces = [
         integrate.quad(excess, low, high, epsabs=1e-13)[0]
         for low, high in [(-np.inf, min(0.0, kink)), (min(0.0, kink), max(0.0, kink))]
     ]
     profile = laplace(scale=2.0, sensitivity=2.0 * ratio)
     assert profile.delta(epsilon) == pytest.approx(sum(pieces), abs=1e-10)
-    assert profile.delta(epsilon, direction="add") == profile.delta(epsilon, direction="remove")
+    assert profile.delta(epsilon, direction="add") == profile.delta(
+        epsilon, direction="remove"
+    )
 
 
 @pytest.mark.parametrize("ratio", [0.1, 1.0, 5.0])
 def test_tradeoff_is_that_of_the_threshold_test(ratio):
-    """The likelihood ratio is monotone: the best test rejects where the output is large."""
+    """The likelihood ratio is monotone: the best test rejects where the output is
+    large.
+    """
     alphas = np.linspace(0, 1, 201)
     threshold = stats.laplace.isf(alphas)
     np.testing.assert_allclose(
-        laplace(scale=1 / ratio).tradeoff(alphas), stats.laplace.cdf(threshold - ratio), atol=1e-14
+        laplace(scale=1 / ratio).tradeoff(alphas),
+        stats.laplace.cdf(threshold - ratio),
+        atol=1e-14,
     )
 
 
@@ -91,8 +131,13 @@ def test_renyi_equals_quadrature(ratio, alpha):
     def power(x):
         return np.exp(-alpha * np.abs(x) - (1 - alpha) * np.abs(x - ratio)) / 2
 
-    total = sum(integrate.quad(power, *ends, epsabs=0)[0] for ends in [(-np.inf, 0), (0, ratio), (ratio, np.inf)])
-    assert laplace_rdp(alpha, ratio) == pytest.approx(np.log(total) / (alpha - 1), rel=1e-7)
+    total = sum(
+        integrate.quad(power, *ends, epsabs=0)[0]
+        for ends in [(-np.inf, 0), (0, ratio), (ratio, np.inf)]
+    )
+    assert laplace_rdp(alpha, ratio) == pytest.approx(
+        np.log(total) / (alpha - 1), rel=1e-7
+    )
 
 
 @settings(max_examples=30)

@@ -1,4 +1,6 @@
-"""Noise for an aim: known values, 700-digit arithmetic at the extremes, fits of mu, searches by other roads."""
+"""Noise for an aim: known values, 700-digit arithmetic at the extremes, fits of mu,
+searches by other roads.
+"""
 
 import math
 
@@ -25,16 +27,46 @@ from dpnotes.accounting._curves import log_delta_of
 
 EPSILONS = [0.1, 0.5, 1, 2, 3, 5, 8]
 # sigma / sensitivity, 30-digit arithmetic
-TIGHT = [30.749566132, 7.03182667558, 3.73063163482, 1.99381244564, 1.39059345667, 0.891868264952, 0.600229072199]
-TIGHTER = [36.3046904262, 8.05761848073, 4.22467888933, 2.23047627119, 1.54386141778, 0.980049000309, 0.652935384358]
-CLASSICAL = [48.4480526261, 9.68961052521, 4.84480526261, 2.4224026313, 1.61493508754, 0.968961052521, 0.605600657826]
-KNOWN = [(1e-5, "tight", TIGHT), (1e-6, "tight", TIGHTER), (1e-5, "classical", CLASSICAL)]
+TIGHT = [
+    30.749566132,
+    7.03182667558,
+    3.73063163482,
+    1.99381244564,
+    1.39059345667,
+    0.891868264952,
+    0.600229072199,
+]
+TIGHTER = [
+    36.3046904262,
+    8.05761848073,
+    4.22467888933,
+    2.23047627119,
+    1.54386141778,
+    0.980049000309,
+    0.652935384358,
+]
+CLASSICAL = [
+    48.4480526261,
+    9.68961052521,
+    4.84480526261,
+    2.4224026313,
+    1.61493508754,
+    0.968961052521,
+    0.605600657826,
+]
+KNOWN = [
+    (1e-5, "tight", TIGHT),
+    (1e-6, "tight", TIGHTER),
+    (1e-5, "classical", CLASSICAL),
+]
 
 
 @pytest.mark.parametrize(("delta", "analysis", "sigmas"), KNOWN)
 def test_known_values(delta, analysis, sigmas):
     # 1e-11: the last of the digits given, and the margin of 2e-12
-    np.testing.assert_allclose(gaussian_sigma(EPSILONS, delta, analysis=analysis), sigmas, rtol=1e-11)
+    np.testing.assert_allclose(
+        gaussian_sigma(EPSILONS, delta, analysis=analysis), sigmas, rtol=1e-11
+    )
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1e-8, 1e-4, 0.1, 1.0, 8.0, 100.0, 1e3])
@@ -53,20 +85,32 @@ def test_private_side_and_least_at_the_extremes(epsilon, delta):
         assert reached(mu / (1 - mpmath.mpf(1e-9))) > delta
 
 
-@given(epsilon=st.floats(0.05, 100), delta=st.floats(1e-12, 0.99), sensitivity=st.floats(1e-3, 1e3))
+@given(
+    epsilon=st.floats(0.05, 100),
+    delta=st.floats(1e-12, 0.99),
+    sensitivity=st.floats(1e-3, 1e3),
+)
 def test_inverse_of_the_profile(epsilon, delta, sensitivity):
     sigma = gaussian_sigma(epsilon, delta, sensitivity=sensitivity)
     profile = gaussian(sigma=sigma, sensitivity=sensitivity)
     # rounding of the profile itself, which subtracts near equals where mu is small
     assert profile.delta(epsilon) <= delta * (1 + 1e-10)
-    assert gaussian(sigma=sigma * (1 - 1e-9), sensitivity=sensitivity).delta(epsilon) > delta
+    assert (
+        gaussian(sigma=sigma * (1 - 1e-9), sensitivity=sensitivity).delta(epsilon)
+        > delta
+    )
     assert profile.epsilon(delta) == pytest.approx(epsilon, rel=1e-8, abs=1e-10)
 
 
 def test_ten_thousand_pairs_take_the_steps_of_one(monkeypatch):
-    """All pairs go through Newton's method together: few evaluations, each of the whole array."""
+    """All pairs go through Newton's method together: few evaluations, each of the
+    whole array.
+    """
     generator = np.random.default_rng(7)
-    epsilon, delta = 10 ** generator.uniform(-3, 2, 10_000), 10 ** generator.uniform(-30, -1, 10_000)
+    epsilon, delta = (
+        10 ** generator.uniform(-3, 2, 10_000),
+        10 ** generator.uniform(-30, -1, 10_000),
+    )
     sizes = []
 
     def counted(mu, epsilon):
@@ -81,23 +125,43 @@ def test_ten_thousand_pairs_take_the_steps_of_one(monkeypatch):
 
 def test_shapes():
     assert isinstance(gaussian_sigma(1, 1e-5), float)
-    grid = gaussian_sigma(np.array([[0.5], [1.0]]), [1e-5, 1e-6, 1e-7], sensitivity=[1.0, 2.0, 3.0])
+    grid = gaussian_sigma(
+        np.array([[0.5], [1.0]]), [1e-5, 1e-6, 1e-7], sensitivity=[1.0, 2.0, 3.0]
+    )
     assert grid.shape == (2, 3)
-    assert grid[1, 2] == pytest.approx(gaussian_sigma(1.0, 1e-7, sensitivity=3.0), rel=1e-15)
+    assert grid[1, 2] == pytest.approx(
+        gaussian_sigma(1.0, 1e-7, sensitivity=3.0), rel=1e-15
+    )
     assert gaussian_sigma([], 1e-5).shape == (0,)
 
 
 @pytest.mark.parametrize(
     ("delta", "limit"),
-    [(1e-5, 8.419771302), (1e-6, 8.782091752), (9.62e-5, 7.998903807), (3.41e-5, 8.201208893), (2.64e-6, 8.636049403)],
+    [
+        (1e-5, 8.419771302),
+        (1e-6, 8.782091752),
+        (9.62e-5, 7.998903807),
+        (3.41e-5, 8.201208893),
+        (2.64e-6, 8.636049403),
+    ],
 )
 def test_classical_is_refused_where_it_is_not_enough(delta, limit):
-    assert gaussian_sigma(limit - 1e-7, delta, analysis="classical") >= gaussian_sigma(limit - 1e-7, delta)
-    with pytest.raises(ValueError, match="the classical formula is proved for 0 < epsilon < 1"):
+    assert gaussian_sigma(limit - 1e-7, delta, analysis="classical") >= gaussian_sigma(
+        limit - 1e-7, delta
+    )
+    with pytest.raises(
+        ValueError, match="the classical formula is proved for 0 < epsilon < 1"
+    ):
         gaussian_sigma(limit + 1e-7, delta, analysis="classical")
 
 
-PROFILES = [laplace(scale=1.0), laplace(scale=5.0).compose(30), pure(0.5), zcdp(0.1), approximate(1.0, 1e-12)]
+PROFILES = [
+    laplace(scale=1.0),
+    laplace(scale=5.0).compose(30),
+    pure(0.5),
+    zcdp(0.1),
+    approximate(1.0, 1e-12),
+]
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.mechanism)
@@ -117,12 +181,18 @@ def test_gaussian_noise_fits_itself_and_a_certain_leak_nothing():
 
 
 def test_misfit_of_laplace_noise_by_another_search():
-    """The smallest kappa by which the curve moves, found with an optimiser in the place of a grid."""
+    """The smallest kappa by which the curve moves, found with an optimiser in the
+    place of a grid.
+    """
     profile = laplace(scale=1.0)
 
     def needed(alpha):
         cover = stats.norm.cdf(stats.norm.isf(alpha) - profile.mu)
-        return optimize.brentq(lambda kappa: profile.tradeoff(min(alpha + kappa, 1.0)) - kappa - cover, 0, 1 - alpha)
+        return optimize.brentq(
+            lambda kappa: profile.tradeoff(min(alpha + kappa, 1.0)) - kappa - cover,
+            0,
+            1 - alpha,
+        )
 
     kappas = [needed(alpha) for alpha in np.linspace(1e-4, 0.6, 400)]
     assert profile.misfit == pytest.approx(max(kappas), rel=5e-3)
@@ -131,8 +201,12 @@ def test_misfit_of_laplace_noise_by_another_search():
 
 
 def test_true_positive_rates():
-    assert gaussian(sigma=1.0).tpr(0.01) == pytest.approx(stats.norm.sf(stats.norm.isf(0.01) - 1))
-    assert pure(1.0).tpr([0.0, 0.1, 1.0]).tolist() == pytest.approx([0.0, 0.1 * math.e, 1.0])
+    assert gaussian(sigma=1.0).tpr(0.01) == pytest.approx(
+        stats.norm.sf(stats.norm.isf(0.01) - 1)
+    )
+    assert pure(1.0).tpr([0.0, 0.1, 1.0]).tolist() == pytest.approx(
+        [0.0, 0.1 * math.e, 1.0]
+    )
 
 
 AIMS = [
@@ -153,9 +227,13 @@ def test_the_noise_of_gaussian_noise_for_each_aim(aim, sigma, start):
 
 
 def test_pure_levels_and_dp_sgd():
-    assert calibrate(lambda scale: laplace(scale=scale), epsilon=0.5, delta=0.0) == pytest.approx(2.0, rel=2e-5)
+    assert calibrate(
+        lambda scale: laplace(scale=scale), epsilon=0.5, delta=0.0
+    ) == pytest.approx(2.0, rel=2e-5)
     run = {"sample_rate": 0.05, "steps": 200}
-    sigma = calibrate(lambda noise: dp_sgd(noise_multiplier=noise, **run), tpr=0.05, fpr=0.01)
+    sigma = calibrate(
+        lambda noise: dp_sgd(noise_multiplier=noise, **run), tpr=0.05, fpr=0.01
+    )
     assert (
         dp_sgd(noise_multiplier=sigma, **run).tpr(0.01)
         <= 0.05
@@ -165,12 +243,23 @@ def test_pure_levels_and_dp_sgd():
 
 def test_few_profiles_are_made():
     made = []
-    calibrate(lambda sigma: made.append(sigma) or gaussian(sigma=sigma), epsilon=1.0, delta=1e-5)
+    calibrate(
+        lambda sigma: made.append(sigma) or gaussian(sigma=sigma),
+        epsilon=1.0,
+        delta=1e-5,
+    )
     assert len(made) <= 20
 
 
 def test_aims_that_nothing_or_everything_meets():
-    with pytest.raises(ValueError, match="make_profile must meet the aim for some positive parameter and not for all"):
+    with pytest.raises(
+        ValueError,
+        match=(
+            "make_profile must meet the aim for some positive parameter and not for all"
+        ),
+    ):
         calibrate(lambda sigma: pure(1.0), advantage=0.1)
-    with pytest.raises(TypeError, match=r"make_profile\(\.\.\.\) must be a PrivacyProfile, got 1\.0"):
+    with pytest.raises(
+        TypeError, match=r"make_profile\(\.\.\.\) must be a PrivacyProfile, got 1\.0"
+    ):
         calibrate(lambda sigma: 1.0, advantage=0.1)

@@ -1,4 +1,6 @@
-"""Composition of any kinds: against brute force, other libraries, lower bounds, and what must hold of every pair."""
+"""Composition of any kinds: against brute force, other libraries, lower bounds, and
+what must hold of every pair.
+"""
 
 import itertools
 import json
@@ -53,13 +55,18 @@ KINDS = {
     "noisy vote": noisy_vote(inverse_scale=0.04, answers=20),
     "noisy vote of many": noisy_vote(inverse_scale=0.04, answers=20, n_classes=10),
     "gnmax, counts": gnmax(sigma=20.0, answers=3, counts=[[100, 2, 1]]),
-    "confident": confident_gnmax(sigma_threshold=50.0, sigma_answer=20.0, queries=9, answers=4),
+    "confident": confident_gnmax(
+        sigma_threshold=50.0, sigma_answer=20.0, queries=9, answers=4
+    ),
     "dp-sgd": dp_sgd(noise_multiplier=3.0, sample_rate=0.1, steps=50),
-    "dp-sgd, rdp": dp_sgd(noise_multiplier=4.0, sample_rate=0.1, steps=50, accountant="rdp"),
+    "dp-sgd, rdp": dp_sgd(
+        noise_multiplier=4.0, sample_rate=0.1, steps=50, accountant="rdp"
+    ),
     "on a sample": subsampled(laplace(scale=1.0), sample_rate=0.05),
     "composed": compose(laplace(scale=8.0), gaussian(sigma=4.0)),
 }
-LOOSE = {"zcdp", "soft vote, published", "gnmax, counts", "dp-sgd, rdp"}  # their curves are not convex in e^epsilon
+# their curves are not convex in e^epsilon
+LOOSE = {"zcdp", "soft vote, published", "gnmax, counts", "dp-sgd, rdp"}
 
 
 BAGGING = bagging(n=100, subsample=10)
@@ -79,7 +86,9 @@ class Discrete(Release):
 
 
 def profile_of(release, **words):
-    return PrivacyProfile(release, **describe("test", "add-remove"), source="test", **words)
+    return PrivacyProfile(
+        release, **describe("test", "add-remove"), source="test", **words
+    )
 
 
 def by_losses(profile):
@@ -87,7 +96,9 @@ def by_losses(profile):
 
 
 def brute(parts, epsilon, direction):
-    """Hockey-stick divergence of the product of finite distributions, by enumeration."""
+    """Hockey-stick divergence of the product of finite distributions, by
+    enumeration.
+    """
     p, q = np.ones(1), np.ones(1)
     for one, other in parts:
         p, q = np.outer(p, one).ravel(), np.outer(q, other).ravel()
@@ -97,22 +108,35 @@ def brute(parts, epsilon, direction):
 
 def each_with(offset):
     """Each kind with the one so many further in the list."""
-    return list(zip(KINDS, itertools.islice(itertools.cycle(KINDS), offset, None), strict=False))
+    return list(
+        zip(KINDS, itertools.islice(itertools.cycle(KINDS), offset, None), strict=False)
+    )
 
 
-@pytest.mark.parametrize("names", [pair for offset in (0, 1, 5) for pair in each_with(offset)], ids=" + ".join)
+@pytest.mark.parametrize(
+    "names",
+    [pair for offset in (0, 1, 5) for pair in each_with(offset)],
+    ids=" + ".join,
+)
 def test_kinds_compose(names):
-    """At least either part; at most the sum of both, where all epsilon is spent on one of them; the same both ways.
+    """At least either part; at most the sum of both, where all epsilon is spent on one
+    of them; the same both ways.
 
-    Each kind with itself and four others; ``make campaign`` has all pairs, between two sharper bounds.
+    Each kind with itself and four others; ``make campaign`` has all pairs, between two
+    sharper bounds.
     """
     one, other = (KINDS[name] for name in names)
     both = compose(one, other)
     deltas = both.delta(EPSILONS)
     assert not np.isnan(deltas).any()
     assert (np.diff(deltas) <= 1e-15).all()
-    if not LOOSE & set(names):  # such a part is known better by the pair that composition makes of its curve
-        assert (deltas >= np.maximum(one.delta(EPSILONS), other.delta(EPSILONS)) * (1 - 1e-9) - 1e-18).all()
+    # such a part is known better by the pair that composition makes of its curve
+    if not LOOSE & set(names):
+        assert (
+            deltas
+            >= np.maximum(one.delta(EPSILONS), other.delta(EPSILONS)) * (1 - 1e-9)
+            - 1e-18
+        ).all()
     for part, rest in ((0.5, 0.5), (0.2, 0.8)):
         simple = one.delta(part * EPSILONS) + other.delta(rest * EPSILONS)
         assert (deltas <= simple * 1.002 + 1e-12).all()
@@ -120,7 +144,9 @@ def test_kinds_compose(names):
     if math.isfinite(epsilon):
         assert both.delta(epsilon) <= 1e-5
         assert epsilon <= one.epsilon(5e-6) + other.epsilon(5e-6) + 1e-3
-    np.testing.assert_allclose(compose(other, one).delta(EPSILONS), deltas, rtol=1e-9, atol=1e-18)
+    np.testing.assert_allclose(
+        compose(other, one).delta(EPSILONS), deltas, rtol=1e-9, atol=1e-18
+    )
 
 
 def test_nothing_is_computed_before_the_first_query():
@@ -141,16 +167,23 @@ def test_repeated_composition_is_composition(name):
     """Two roads to the same thing give the same numbers."""
     one = KINDS[name]
     three, by_hand = one.compose(3), compose(one, one, one)
-    np.testing.assert_allclose(by_hand.delta(EPSILONS), three.delta(EPSILONS), rtol=1e-9, atol=1e-18)
     np.testing.assert_allclose(
-        compose(one.compose(2), one).delta(EPSILONS), three.delta(EPSILONS), rtol=1e-9, atol=1e-18
+        by_hand.delta(EPSILONS), three.delta(EPSILONS), rtol=1e-9, atol=1e-18
+    )
+    np.testing.assert_allclose(
+        compose(one.compose(2), one).delta(EPSILONS),
+        three.delta(EPSILONS),
+        rtol=1e-9,
+        atol=1e-18,
     )
 
 
 def adaptive_delta(widths, epsilons):
-    """Delta of answers of these ranges in this order, each the worst coin given the answers before, by recursion.
+    """Delta of answers of these ranges in this order, each the worst coin given the
+    answers before, by recursion.
 
-    A coin of range w has log-ratios t and t - w, with the chances under which both distributions add up to 1.
+    A coin of range w has log-ratios t and t - w, with the chances under which both
+    distributions add up to 1.
     """
     grid = np.linspace(-6, 6, 4001)
     value = np.maximum(0.0, -np.expm1(grid))
@@ -158,8 +191,12 @@ def adaptive_delta(widths, epsilons):
         best = np.zeros_like(grid)
         for high in np.linspace(0, width, 42)[1:-1]:
             low = high - width
-            chance = np.expm1(-low) / (np.exp(-low) - np.exp(-high))  # of the larger loss, under P
-            both = [np.interp(grid - loss, grid, value, left=1.0, right=0.0) for loss in (high, low)]
+            # of the larger loss, under P
+            chance = np.expm1(-low) / (np.exp(-low) - np.exp(-high))
+            both = [
+                np.interp(grid - loss, grid, value, left=1.0, right=0.0)
+                for loss in (high, low)
+            ]
             best = np.maximum(best, chance * both[0] + (1 - chance) * both[1])
         value = best
     return np.interp(epsilons, grid, value)
@@ -167,7 +204,8 @@ def adaptive_delta(widths, epsilons):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_votes_are_known_better_together(seed):
-    """Many answers by their Renyi curve, then its losses with those of another one: no other bound has both.
+    """Many answers by their Renyi curve, then its losses with those of another one: no
+    other bound has both.
 
     What adaptive votes reveal whose answers take turns, found by recursion, is below.
     """
@@ -176,7 +214,9 @@ def test_votes_are_known_better_together(seed):
     some, one = soft_vote(beta=small, answers=20), soft_vote(beta=large)
     both = compose(some, one)
     bounds = [profile_of(bound) for bound in both._release.bounds]
-    *others, together = (bound.epsilon(1e-5) for bound in (*bounds[:-2], bounds[-1], bounds[-2]))
+    *others, together = (
+        bound.epsilon(1e-5) for bound in (*bounds[:-2], bounds[-1], bounds[-2])
+    )
     assert together < 0.99 * min(others)
     assert both.epsilon(1e-5) == together
     for same in (compose(one, some), compose(*[soft_vote(beta=small)] * 20, one)):
@@ -189,9 +229,16 @@ def test_votes_are_known_better_together(seed):
 
 
 @settings(max_examples=12)
-@given(seed=st.integers(0, 10**6), size=st.integers(2, 5), times=st.integers(1, 4), gap=st.floats(0.05, 4))
+@given(
+    seed=st.integers(0, 10**6),
+    size=st.integers(2, 5),
+    times=st.integers(1, 4),
+    gap=st.floats(0.05, 4),
+)
 def test_never_below_brute_force_and_hardly_above(seed, size, times, gap):
-    """Random finite distributions, some with outcomes of one data set alone; the package knows their deltas only."""
+    """Random finite distributions, some with outcomes of one data set alone; the
+    package knows their deltas only.
+    """
     draw = np.random.default_rng(seed)
     pairs = []
     for _ in range(2):
@@ -209,19 +256,30 @@ def test_never_below_brute_force_and_hardly_above(seed, size, times, gap):
             truth = brute(parts, epsilon, direction)
             ours = profile.delta(epsilon, direction=direction)
             assert truth * (1 - 1e-9) - 1e-14 <= ours
-            assert ours <= max(truth * 1.02, brute(parts, epsilon * 0.98 - 0.02 * gap, direction)) + 1e-9
+            assert (
+                ours
+                <= max(
+                    truth * 1.02, brute(parts, epsilon * 0.98 - 0.02 * gap, direction)
+                )
+                + 1e-9
+            )
 
 
 def of_library(make, pessimistic):
     total = None
     for kind, scale, times in make:
         interval = 1e-3 if pessimistic else 4e-4
-        about = {"pessimistic_estimate": pessimistic, "value_discretization_interval": interval}
+        about = {
+            "pessimistic_estimate": pessimistic,
+            "value_discretization_interval": interval,
+        }
         about["use_connect_dots"] = pessimistic
         if kind == "laplace":
             one = pld.from_laplace_mechanism(scale, **about)
         else:
-            one = pld.from_gaussian_mechanism(scale, sampling_prob=0.05 if kind == "sampled" else 1.0, **about)
+            one = pld.from_gaussian_mechanism(
+                scale, sampling_prob=0.05 if kind == "sampled" else 1.0, **about
+            )
         one = one.self_compose(times) if times > 1 else one
         total = one if total is None else total.compose(one)
     return total
@@ -249,7 +307,11 @@ def test_between_the_optimistic_and_the_pessimistic_library(make):
     low, high = of_library(make, False), of_library(make, True)
     for delta in (1e-2, 1e-5, 1e-8):
         found = profile.epsilon(delta)
-        assert low.get_epsilon_for_delta(delta) * (1 - 1e-9) <= found <= high.get_epsilon_for_delta(delta) * 1.003
+        assert (
+            low.get_epsilon_for_delta(delta) * (1 - 1e-9)
+            <= found
+            <= high.get_epsilon_for_delta(delta) * 1.003
+        )
 
 
 def test_many_steps_keep_their_accuracy():
@@ -258,7 +320,11 @@ def test_many_steps_keep_their_accuracy():
     for times in (10, 10**6):
         exact = gaussian(sigma=100.0).compose(times)
         for delta in (1e-3, 1e-6, 1e-12):
-            assert exact.epsilon(delta) <= one.compose(times).epsilon(delta) <= exact.epsilon(delta) * 1.003
+            assert (
+                exact.epsilon(delta)
+                <= one.compose(times).epsilon(delta)
+                <= exact.epsilon(delta) * 1.003
+            )
 
 
 def test_unlike_statements_are_the_optimal_composition():
@@ -271,10 +337,17 @@ def test_unlike_statements_are_the_optimal_composition():
         p = np.array([delta, true, 1 - delta - true, 0.0])
         parts.append((p, p[[3, 2, 1, 0]]))
     for epsilon in EPSILONS[:6]:
-        assert profile.delta(epsilon) == pytest.approx(brute(parts, epsilon, "remove"), rel=1e-10)
-    many = compose(*(pure(0.01 + 1e-4 * index) for index in range(60)))  # too many sums to list
+        assert profile.delta(epsilon) == pytest.approx(
+            brute(parts, epsilon, "remove"), rel=1e-10
+        )
+    # too many sums to list
+    many = compose(*(pure(0.01 + 1e-4 * index) for index in range(60)))
     assert isinstance(many._release, ComposedRelease)
-    assert pure(0.01).compose(60).epsilon(1e-6) < many.epsilon(1e-6) < pure(0.016).compose(60).epsilon(1e-6)
+    assert (
+        pure(0.01).compose(60).epsilon(1e-6)
+        < many.epsilon(1e-6)
+        < pure(0.016).compose(60).epsilon(1e-6)
+    )
 
 
 @pytest.mark.parametrize(
@@ -283,22 +356,32 @@ def test_unlike_statements_are_the_optimal_composition():
         (subsampled(gaussian(sigma=1.0), sample_rate=0.999999999), lambda a: a / 2),
         (laplace(scale=0.5), lambda a: laplace_rdp(a, 2.0)),
         (pure(1.3), Response(1.3)),
-        (subsampled(gaussian(sigma=1.5), sample_rate=0.02), lambda a: sampled_gaussian_rdp(1.5, 0.02, a)),
+        (
+            subsampled(gaussian(sigma=1.5), sample_rate=0.02),
+            lambda a: sampled_gaussian_rdp(1.5, 0.02, a),
+        ),
     ],
     ids=["gaussian", "laplace", "response", "sampled"],
 )
 def test_renyi_divergence_of_a_curve(profile, exact):
     orders = np.array([1.001, 1.5, 2.0, 5.0, 12.0])
-    found, truth = pair_of(profile._release.delta, profile._release.symmetric).rdp(orders), exact(orders)
+    found, truth = (
+        pair_of(profile._release.delta, profile._release.symmetric).rdp(orders),
+        exact(orders),
+    )
     assert (found >= truth * (1 - 1e-7)).all()
     np.testing.assert_allclose(found, truth, rtol=2e-3)
 
 
 def test_rdp_is_public_and_says_where_there_is_none():
     assert gaussian(sigma=1.0).rdp(3.0) == pytest.approx(1.5)
-    assert compose(gaussian(sigma=1.0), laplace(scale=1.0)).rdp(2.0) == pytest.approx(1 + laplace_rdp(2.0, 1.0))
+    assert compose(gaussian(sigma=1.0), laplace(scale=1.0)).rdp(2.0) == pytest.approx(
+        1 + laplace_rdp(2.0, 1.0)
+    )
     assert bagging(n=10, subsample=1).rdp(2.0) == math.inf
-    np.testing.assert_array_equal(approximate(1.0, 1e-9).rdp([2.0, 3.0]), [math.inf, math.inf])
+    np.testing.assert_array_equal(
+        approximate(1.0, 1e-9).rdp([2.0, 3.0]), [math.inf, math.inf]
+    )
     with pytest.raises(ValueError, match=r"alpha must be > 1, got alpha=1\.0"):
         gaussian(sigma=1.0).rdp(1.0)
 
@@ -310,20 +393,31 @@ def test_dominating_distribution_is_never_below_the_curve(name):
     deltas = distribution.get_delta_for_epsilon(EPSILONS)
     if isinstance(profile._release, ComposedRelease):
         profile = profile_of(profile._release.bounds[0])  # the sum of losses alone
-    assert (deltas >= profile.delta(EPSILONS, direction="remove") * (1 - 1e-9) - 1e-15).all()
+    assert (
+        deltas >= profile.delta(EPSILONS, direction="remove") * (1 - 1e-9) - 1e-15
+    ).all()
 
 
 def test_groups_of_records():
-    assert gaussian(sigma=3.0).group(3).delta(0.4) == pytest.approx(gaussian(sigma=1.0).delta(0.4), rel=1e-12)
+    assert gaussian(sigma=3.0).group(3).delta(0.4) == pytest.approx(
+        gaussian(sigma=1.0).delta(0.4), rel=1e-12
+    )
     assert pure(0.4).group(2).epsilon(0.0) == 0.8
     assert laplace(scale=4.0).group(2).delta(0.3) == laplace(scale=2.0).delta(0.3)
     assert zcdp(0.1).group(3).epsilon(1e-5) == pytest.approx(zcdp(0.9).epsilon(1e-5))
     several = bagging(n=100, subsample=1).group(5)
-    assert (several.advantage, several.exactness) == (pytest.approx(0.05), "upper bound")
-    assert approximate(0.5, 1e-6).group(2).delta(1.0) == pytest.approx(1e-6 * (1 + math.exp(0.5)))
+    assert (several.advantage, several.exactness) == (
+        pytest.approx(0.05),
+        "upper bound",
+    )
+    assert approximate(0.5, 1e-6).group(2).delta(1.0) == pytest.approx(
+        1e-6 * (1 + math.exp(0.5))
+    )
     both = compose(gaussian(sigma=2.0), laplace(scale=2.0))
     exact = compose(gaussian(sigma=1.0), laplace(scale=1.0))
-    np.testing.assert_allclose(both.group(2).delta(EPSILONS), exact.delta(EPSILONS), rtol=1e-12)
+    np.testing.assert_allclose(
+        both.group(2).delta(EPSILONS), exact.delta(EPSILONS), rtol=1e-12
+    )
     assert gaussian(sigma=1.0).group(1) is not None
     with pytest.raises(ValueError, match="size must be >= 1"):
         gaussian(sigma=1.0).group(0)
@@ -375,26 +469,48 @@ def test_unsafe_edges():
     np.testing.assert_array_equal(huge.delta([0.0, 1e300, np.inf]), [1.0, 1.0, 0.0])
     assert huge.epsilon(0.5) > 1e300
     small = pure(1e-4).compose(10**9)
-    assert small.epsilon(1e-5) == pytest.approx(gaussian(sigma=1 / (1e-4 * math.sqrt(1e9))).epsilon(1e-5), rel=1e-3)
+    assert small.epsilon(1e-5) == pytest.approx(
+        gaussian(sigma=1 / (1e-4 * math.sqrt(1e9))).epsilon(1e-5), rel=1e-3
+    )
 
 
 @pytest.mark.parametrize("name", sorted(LOOSE))
 def test_both_directions_meet_in_one_convex_curve(name):
-    """So that the masses of the pair add up to 1, and stay there when a million of them compose."""
+    """So that the masses of the pair add up to 1, and stay there when a million of
+    them compose.
+    """
     pair = KINDS[name]._release._pair
     for losses, masses, infinite in pair.atoms():
         assert masses.sum() + infinite == pytest.approx(1.0, abs=1e-9)
         assert (masses * np.exp(-losses)).sum() <= 1 + 1e-9
-    assert (pair.deltas[0] <= KINDS[name]._release.rough(pair.nodes, "remove") + 1e-15).all()
+    assert (
+        pair.deltas[0] <= KINDS[name]._release.rough(pair.nodes, "remove") + 1e-15
+    ).all()
     x = np.concatenate([np.exp(-pair.nodes[:0:-1]), np.exp(pair.nodes)])
-    curve = np.concatenate([1 - x[: len(pair.nodes) - 1] * (1 - pair.deltas[1][:0:-1]), pair.deltas[0]])
+    curve = np.concatenate(
+        [1 - x[: len(pair.nodes) - 1] * (1 - pair.deltas[1][:0:-1]), pair.deltas[0]]
+    )
     gradients = np.diff(curve) / np.diff(x)
     assert (np.diff(gradients) >= -1e-9).all()
 
 
 def test_losses_of_every_size_compose():
-    parts = [pure(1e3), gaussian(sigma=1e-3), zcdp(1e4), zcdp(1e-12), laplace(scale=1e-3), gaussian(sigma=1e8)]
-    parts += [laplace(scale=1e8), approximate(0.0, 1.0), pure(1e300), soft_vote(beta=100.0), pure(0.0), pure(1e-8)]
+    parts = [
+        pure(1e3),
+        gaussian(sigma=1e-3),
+        zcdp(1e4),
+        zcdp(1e-12),
+        laplace(scale=1e-3),
+        gaussian(sigma=1e8),
+    ]
+    parts += [
+        laplace(scale=1e8),
+        approximate(0.0, 1.0),
+        pure(1e300),
+        soft_vote(beta=100.0),
+        pure(0.0),
+        pure(1e-8),
+    ]
     for one, other in itertools.pairwise(parts):
         both = compose(one, other)
         deltas = both.delta([0.0, 1.0, 1e3, 1e7, np.inf])
@@ -406,12 +522,19 @@ def test_losses_of_every_size_compose():
 
 
 def test_composition_of_thousands_is_grouped():
-    """Work is counted: a thousand equal parts are one part a thousand times, whether written out or not."""
-    for make in (lambda: laplace(scale=100.0), lambda: subsampled(gaussian(sigma=2.0), sample_rate=0.1)):
+    """Work is counted: a thousand equal parts are one part a thousand times, whether
+    written out or not.
+    """
+    for make in (
+        lambda: laplace(scale=100.0),
+        lambda: subsampled(gaussian(sigma=2.0), sample_rate=0.1),
+    ):
         written = compose(*(make() for _ in range(1000)))
         assert [times for _, times in written._release.terms()] == [1000]
         assert written.delta(1.0) == make().compose(1000).delta(1.0)
-    assert isinstance(compose(*(gaussian(sigma=100.0) for _ in range(1000)))._release, GaussianRelease)
+    assert isinstance(
+        compose(*(gaussian(sigma=100.0) for _ in range(1000)))._release, GaussianRelease
+    )
 
 
 def test_exactness_of_what_is_composed():
@@ -419,7 +542,10 @@ def test_exactness_of_what_is_composed():
     mixed = compose(gaussian(sigma=1.0), laplace(scale=1.0))
     assert mixed.exactness == "upper bound"
     assert "by privacy losses on a grid" in mixed.remark
-    assert laplace(scale=1.0).compose(2).compose(3).remark == laplace(scale=1.0).compose(6).remark
+    assert (
+        laplace(scale=1.0).compose(2).compose(3).remark
+        == laplace(scale=1.0).compose(6).remark
+    )
     claimed = compose(KINDS["soft vote, published"], gaussian(sigma=1.0))
     assert (claimed.exactness, claimed.status) == ("claimed", "refuted")
     assert "claimed (epsilon, delta)" in str(claimed)
@@ -427,14 +553,26 @@ def test_exactness_of_what_is_composed():
 
 
 def test_the_sampled_laplace_is_that_of_quadrature():
-    """Two releases on Poisson samples, by the double integral of the joint densities."""
+    """Two releases on Poisson samples, by the double integral of the joint
+    densities.
+    """
     scale, rate, epsilon = 1.0, 0.3, 0.2
     grid = np.linspace(-12, 13, 2501)
     step = grid[1] - grid[0]
     without = stats.laplace.pdf(grid, scale=scale) * step
-    with_record = (1 - rate) * without + rate * stats.laplace.pdf(grid - 1, scale=scale) * step
-    truth = np.maximum(0.0, np.outer(with_record, with_record) - np.exp(epsilon) * np.outer(without, without)).sum()
-    ours = subsampled(laplace(scale=scale), sample_rate=rate).compose(2).delta(epsilon, direction="remove")
+    with_record = (1 - rate) * without + rate * stats.laplace.pdf(
+        grid - 1, scale=scale
+    ) * step
+    truth = np.maximum(
+        0.0,
+        np.outer(with_record, with_record)
+        - np.exp(epsilon) * np.outer(without, without),
+    ).sum()
+    ours = (
+        subsampled(laplace(scale=scale), sample_rate=rate)
+        .compose(2)
+        .delta(epsilon, direction="remove")
+    )
     assert ours == pytest.approx(truth, rel=2e-3)
 
 
@@ -462,19 +600,31 @@ def test_rounding_is_small_and_to_the_private_side(profile, direction):
 def test_composing_like_kinds_is_exact():
     both = compose(gaussian(sigma=3.0), gaussian(sigma=4.0))
     assert isinstance(both._release, GaussianRelease)
-    np.testing.assert_allclose(both.delta(EPSILONS), gaussian(sigma=2.4).delta(EPSILONS), rtol=1e-12)
+    np.testing.assert_allclose(
+        both.delta(EPSILONS), gaussian(sigma=2.4).delta(EPSILONS), rtol=1e-12
+    )
     samples = compose(BAGGING, bagging(n=100, subsample=20), BAGGING)
-    assert samples.advantage == pytest.approx(bagging(n=100, subsample=40).advantage, rel=1e-12)
+    assert samples.advantage == pytest.approx(
+        bagging(n=100, subsample=40).advantage, rel=1e-12
+    )
     renyi = compose(zcdp(0.1), gaussian(sigma=1.0), zcdp(0.2))
-    assert gaussian(sigma=1 / 1.6**0.5).epsilon(1e-5) < renyi.epsilon(1e-5) < zcdp(0.8).epsilon(1e-5)
-    assert compose(zcdp(0.1), zcdp(0.7)).epsilon(1e-5) == pytest.approx(zcdp(0.8).epsilon(1e-5), rel=1e-12)
+    assert (
+        gaussian(sigma=1 / 1.6**0.5).epsilon(1e-5)
+        < renyi.epsilon(1e-5)
+        < zcdp(0.8).epsilon(1e-5)
+    )
+    assert compose(zcdp(0.1), zcdp(0.7)).epsilon(1e-5) == pytest.approx(
+        zcdp(0.8).epsilon(1e-5), rel=1e-12
+    )
     certain = compose(bagging(n=1, subsample=1), BAGGING)
     assert certain.advantage == 1.0
 
 
 @pytest.mark.parametrize("sigma", [1.0, 3.0])
 def test_gaussian_noise_with_a_published_sample(sigma):
-    """By hand: the record is shown with probability pi; else the noise decides, the loss shifted by log(1 - pi)."""
+    """By hand: the record is shown with probability pi; else the noise decides, the
+    loss shifted by log(1 - pi).
+    """
     pi = BAGGING.advantage
     noise = gaussian(sigma=sigma)
     profile = compose(noise, BAGGING)
@@ -484,11 +634,15 @@ def test_gaussian_noise_with_a_published_sample(sigma):
     assert (ours >= exact * (1 - 1e-9)).all()
     np.testing.assert_allclose(ours, exact, rtol=2e-4)
     exact = noise.delta(epsilons + np.log1p(-pi), direction="add")
-    np.testing.assert_allclose(profile.delta(epsilons, direction="add"), exact, rtol=1e-3, atol=1e-14)
+    np.testing.assert_allclose(
+        profile.delta(epsilons, direction="add"), exact, rtol=1e-3, atol=1e-14
+    )
 
 
 def test_composition_refuses_with_the_reason():
-    with pytest.raises(ValueError, match=r"adjacency must be the same.*add-remove and replace-one"):
+    with pytest.raises(
+        ValueError, match=r"adjacency must be the same.*add-remove and replace-one"
+    ):
         compose(gaussian(sigma=1.0), gaussian(sigma=1.0, adjacency="replace-one"))
     with pytest.raises(TypeError, match="profile 2 must be a PrivacyProfile, got 3"):
         compose(BAGGING, 3)

@@ -1,4 +1,6 @@
-"""DP-SGD, the last iterate and SGD's own noise: other libraries, inversion, brute force, a paper's table."""
+"""DP-SGD, the last iterate and SGD's own noise: other libraries, inversion, brute
+force, a paper's table.
+"""
 
 import itertools
 import math
@@ -47,13 +49,18 @@ def binomial(rate, sigma, alpha):
 def test_renyi_equals_the_binomial_sum(rate, sigma):
     orders = np.array([2, 3, 5, 12, 64, 256])
     expected = [binomial(rate, sigma, int(alpha)) for alpha in orders]
-    # absolute: the binomial sum is 1 + the moment, so that its logarithm carries the rounding of lgamma
-    np.testing.assert_allclose(sampled_gaussian_rdp(sigma, rate, orders), expected, rtol=1e-11, atol=3e-13)
+    # absolute: the binomial sum is 1 + the moment, so that its logarithm carries the
+    # rounding of lgamma
+    np.testing.assert_allclose(
+        sampled_gaussian_rdp(sigma, rate, orders), expected, rtol=1e-11, atol=3e-13
+    )
 
 
 @pytest.mark.parametrize("alpha", [1e4, 1e5])
 def test_renyi_of_an_order_beyond_the_grid_is_a_close_upper_bound(alpha):
-    """At high orders the moment is that of the noise alone, times rate^alpha: a lower bound to hold against."""
+    """At high orders the moment is that of the noise alone, times rate^alpha: a
+    lower bound to hold against.
+    """
     rate, sigma = 0.01, 0.5
     least = (alpha * np.log(rate) + alpha * (alpha - 1) / (2 * sigma**2)) / (alpha - 1)
     assert least <= sampled_gaussian_rdp(sigma, rate, alpha) <= least * (1 + 1e-9)
@@ -71,10 +78,14 @@ def test_small_moments_keep_their_digits():
     [(1.0, 0.01, 1000, 2.1077531, 1.82824), (1.1, MNIST, 14100, 2.6007181, 2.38521)],
 )
 def test_epsilon_known_values(sigma, rate, steps, rdp, pld):
-    ours = dp_sgd(noise_multiplier=sigma, sample_rate=rate, steps=steps, accountant="rdp").epsilon(1e-5)
-    assert rdp * 0.995 < ours <= rdp  # the published one was found on a grid of orders; ours searches them all
+    ours = dp_sgd(
+        noise_multiplier=sigma, sample_rate=rate, steps=steps, accountant="rdp"
+    ).epsilon(1e-5)
+    # the published one was found on a grid of orders; ours searches them all
+    assert rdp * 0.995 < ours <= rdp
     ours = dp_sgd(noise_multiplier=sigma, sample_rate=rate, steps=steps).epsilon(1e-5)
-    assert pld - 1e-5 <= ours == pytest.approx(pld, rel=3e-4)  # the finest grid; ours is coarser
+    # the finest grid; ours is coarser
+    assert pld - 1e-5 <= ours == pytest.approx(pld, rel=3e-4)
 
 
 def test_agrees_with_the_accountants_of_two_libraries():
@@ -82,7 +93,8 @@ def test_agrees_with_the_accountants_of_two_libraries():
     from opacus.accountants import PRVAccountant
 
     event = dp_accounting.SelfComposedDpEvent(
-        dp_accounting.PoissonSampledDpEvent(0.02, dp_accounting.GaussianDpEvent(1.3)), 500
+        dp_accounting.PoissonSampledDpEvent(0.02, dp_accounting.GaussianDpEvent(1.3)),
+        500,
     )
     orders = [1 + x / 10 for x in range(1, 100)] + list(range(11, 64))
     theirs = dp_accounting.rdp.RdpAccountant(orders).compose(event).get_epsilon(1e-5)
@@ -91,7 +103,8 @@ def test_agrees_with_the_accountants_of_two_libraries():
     accountant = PRVAccountant()
     accountant.history = [(1.3, 0.02, 500)]
     pld = dp_sgd(noise_multiplier=1.3, sample_rate=0.02, steps=500)
-    assert pld.epsilon(1e-5) == pytest.approx(accountant.get_epsilon(1e-5), abs=0.011)  # its error bound is 0.01
+    # its error bound is 0.01
+    assert pld.epsilon(1e-5) == pytest.approx(accountant.get_epsilon(1e-5), abs=0.011)
     assert pld.epsilon(1e-5) < rdp.epsilon(1e-5)
     assert (pld.delta([0.0, 0.5, 1.0]) < rdp.delta([0.0, 0.5, 1.0])).all()
 
@@ -99,7 +112,9 @@ def test_agrees_with_the_accountants_of_two_libraries():
 @pytest.mark.parametrize("accountant", ["rdp", "pld"])
 def test_composition_is_more_steps(accountant):
     def steps(count):
-        return dp_sgd(noise_multiplier=2.0, sample_rate=0.1, steps=count, accountant=accountant)
+        return dp_sgd(
+            noise_multiplier=2.0, sample_rate=0.1, steps=count, accountant=accountant
+        )
 
     one = steps(120).epsilon(1e-6)
     assert steps(40).compose(3).epsilon(1e-6) == pytest.approx(one, rel=1e-6)
@@ -108,20 +123,36 @@ def test_composition_is_more_steps(accountant):
 
 def test_a_million_steps():
     profile = dp_sgd(noise_multiplier=5.0, sample_rate=1e-3, steps=10**6)
-    limit = gaussian(sigma=1 / (1e-3 * math.sqrt(1e6 * math.expm1(1 / 25))))  # central limit theorem
-    np.testing.assert_allclose(profile.delta([0.0, 0.2]), limit.delta([0.0, 0.2]), rtol=0.02)
-    renyi = dp_sgd(noise_multiplier=5.0, sample_rate=1e-3, steps=10**6, accountant="rdp")
-    assert profile.epsilon(1e-300) == pytest.approx(renyi.epsilon(1e-300))  # the grid certifies nothing so small
+    # central limit theorem
+    limit = gaussian(sigma=1 / (1e-3 * math.sqrt(1e6 * math.expm1(1 / 25))))
+    np.testing.assert_allclose(
+        profile.delta([0.0, 0.2]), limit.delta([0.0, 0.2]), rtol=0.02
+    )
+    renyi = dp_sgd(
+        noise_multiplier=5.0, sample_rate=1e-3, steps=10**6, accountant="rdp"
+    )
+    # the grid certifies nothing so small
+    assert profile.epsilon(1e-300) == pytest.approx(renyi.epsilon(1e-300))
 
 
 def test_calibration_at_orders_of_another_accountant():
-    """At these orders alone the budget is just met, and all real orders need hardly less noise."""
+    """At these orders alone the budget is just met, and all real orders need hardly
+    less noise.
+    """
     orders, steps = np.array([1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]), 3000.0
-    (sigma,) = calibrated_rdp(*(np.array([each]) for each in (1.0, 1e-5, 0.01, steps)), orders=orders)
+    (sigma,) = calibrated_rdp(
+        *(np.array([each]) for each in (1.0, 1e-5, 0.01, steps)), orders=orders
+    )
     divergence = steps * sampled_gaussian_rdp(sigma, 0.01, orders)
-    met = divergence + np.log1p(-1 / orders) - (np.log(1e-5) + np.log(orders)) / (orders - 1)
+    met = (
+        divergence
+        + np.log1p(-1 / orders)
+        - (np.log(1e-5) + np.log(orders)) / (orders - 1)
+    )
     assert met.min() == pytest.approx(1.0, rel=1e-6)
-    free = dp_sgd_noise_multiplier(1.0, 1e-5, sample_rate=0.01, steps=3000, accountant="rdp")
+    free = dp_sgd_noise_multiplier(
+        1.0, 1e-5, sample_rate=0.01, steps=3000, accountant="rdp"
+    )
     assert 0.98 * sigma < free <= sigma
 
 
@@ -132,21 +163,40 @@ def test_calibration_at_orders_of_another_accountant():
     steps=st.sampled_from([1, 77, 5000, 10**6]),
 )
 @settings(max_examples=25)
-def test_calibration_inverts_the_profile_from_the_private_side(epsilon, delta, rate, steps):
-    sigma = dp_sgd_noise_multiplier(epsilon, delta, sample_rate=rate, steps=steps, accountant="rdp")
-    profile = dp_sgd(noise_multiplier=sigma, sample_rate=rate, steps=steps, accountant="rdp")
+def test_calibration_inverts_the_profile_from_the_private_side(
+    epsilon, delta, rate, steps
+):
+    sigma = dp_sgd_noise_multiplier(
+        epsilon, delta, sample_rate=rate, steps=steps, accountant="rdp"
+    )
+    profile = dp_sgd(
+        noise_multiplier=sigma, sample_rate=rate, steps=steps, accountant="rdp"
+    )
     assert profile.delta(epsilon) <= delta
-    less = dp_sgd(noise_multiplier=sigma * (1 - 1e-3), sample_rate=rate, steps=steps, accountant="rdp")
+    less = dp_sgd(
+        noise_multiplier=sigma * (1 - 1e-3),
+        sample_rate=rate,
+        steps=steps,
+        accountant="rdp",
+    )
     assert less.delta(epsilon) > delta
 
 
 def test_calibration_of_arrays_is_that_of_each():
-    epsilons, rates, steps = np.array([[0.5], [4.0]]), np.array([0.01, 0.1, 1.0]), np.array([100, 1000, 10])
-    together = dp_sgd_noise_multiplier(epsilons, 1e-6, sample_rate=rates, steps=steps, accountant="rdp")
+    epsilons, rates, steps = (
+        np.array([[0.5], [4.0]]),
+        np.array([0.01, 0.1, 1.0]),
+        np.array([100, 1000, 10]),
+    )
+    together = dp_sgd_noise_multiplier(
+        epsilons, 1e-6, sample_rate=rates, steps=steps, accountant="rdp"
+    )
     assert together.shape == (2, 3)
     alone = [
         [
-            dp_sgd_noise_multiplier(float(e), 1e-6, sample_rate=float(q), steps=int(t), accountant="rdp")
+            dp_sgd_noise_multiplier(
+                float(e), 1e-6, sample_rate=float(q), steps=int(t), accountant="rdp"
+            )
             for q, t in zip(rates, steps, strict=True)
         ]
         for e in epsilons[:, 0]
@@ -157,37 +207,62 @@ def test_calibration_of_arrays_is_that_of_each():
 
 @pytest.mark.parametrize("rate", [0.01, 1.0])
 def test_calibration_by_loss_distribution(rate):
-    sigma = dp_sgd_noise_multiplier(1.0, 1e-5, sample_rate=rate, steps=100, accountant="pld")
-    assert dp_sgd(noise_multiplier=sigma, sample_rate=rate, steps=100).delta(1.0) <= 1e-5
-    assert dp_sgd(noise_multiplier=sigma * (1 - 1e-4), sample_rate=rate, steps=100).delta(1.0) > 1e-5
-    by_rdp = dp_sgd_noise_multiplier(1.0, 1e-5, sample_rate=rate, steps=100, accountant="rdp")
-    assert dp_sgd_noise_multiplier(1.0, 1e-5, sample_rate=rate, steps=100) == pytest.approx(sigma, rel=1e-9)
+    sigma = dp_sgd_noise_multiplier(
+        1.0, 1e-5, sample_rate=rate, steps=100, accountant="pld"
+    )
+    assert (
+        dp_sgd(noise_multiplier=sigma, sample_rate=rate, steps=100).delta(1.0) <= 1e-5
+    )
+    assert (
+        dp_sgd(noise_multiplier=sigma * (1 - 1e-4), sample_rate=rate, steps=100).delta(
+            1.0
+        )
+        > 1e-5
+    )
+    by_rdp = dp_sgd_noise_multiplier(
+        1.0, 1e-5, sample_rate=rate, steps=100, accountant="rdp"
+    )
+    assert dp_sgd_noise_multiplier(
+        1.0, 1e-5, sample_rate=rate, steps=100
+    ) == pytest.approx(sigma, rel=1e-9)
     assert sigma <= by_rdp
 
 
 def test_the_smaller_of_two_accountants_is_the_default(monkeypatch):
-    """Losses where the delta is one of use, Renyi curves where it is below what a grid certifies."""
+    """Losses where the delta is one of use, Renyi curves where it is below what a
+    grid certifies.
+    """
     made = []
-    monkeypatch.setattr(_descent, "dp_sgd", lambda **run: made.append(run) or dp_sgd(**run))
+    monkeypatch.setattr(
+        _descent, "dp_sgd", lambda **run: made.append(run) or dp_sgd(**run)
+    )
     run = {"sample_rate": 0.01, "steps": 1000}
     assert dp_sgd_noise_multiplier(1.5, 1e-5, **run) < 0.95 * dp_sgd_noise_multiplier(
         1.5, 1e-5, **run, accountant="rdp"
     )
     assert len(made) <= 5  # loss distributions for one pair
-    assert dp_sgd_noise_multiplier(1.5, 1e-30, **run) == dp_sgd_noise_multiplier(1.5, 1e-30, **run, accountant="rdp")
+    assert dp_sgd_noise_multiplier(1.5, 1e-30, **run) == dp_sgd_noise_multiplier(
+        1.5, 1e-30, **run, accountant="rdp"
+    )
     both = dp_sgd(noise_multiplier=2.0, **run)
-    alone = [dp_sgd(noise_multiplier=2.0, **run, accountant=each) for each in ("pld", "rdp")]
+    alone = [
+        dp_sgd(noise_multiplier=2.0, **run, accountant=each) for each in ("pld", "rdp")
+    ]
     for epsilon in (0.0, 0.5, 20.0):
         assert both.delta(epsilon) == min(each.delta(epsilon) for each in alone)
 
 
 def densities(gradients, present, rate, sigma, y):
-    """Density at ``y`` of the noisy sum over a Poisson sample of the records that are present."""
+    """Density at ``y`` of the noisy sum over a Poisson sample of the records that
+    are present.
+    """
     total = np.zeros_like(y)
     for size in range(len(present) + 1):
         for chosen in itertools.combinations(present, size):
             weight = rate**size * (1 - rate) ** (len(present) - size)
-            total += weight * stats.norm.pdf(y, sum(gradients[index] for index in chosen), sigma)
+            total += weight * stats.norm.pdf(
+                y, sum(gradients[index] for index in chosen), sigma
+            )
     return total
 
 
@@ -204,34 +279,51 @@ def test_the_worst_data_set_of_four_records_attains_the_bound(adjacency, sigma):
             p = densities((own, *others), (0, 1, 2, 3), rate, sigma, y)
             q = densities((other, *others), left, rate, sigma, y)
             for direction, (one, two) in {"remove": (p, q), "add": (q, p)}.items():
-                found = np.maximum(one - np.exp(EPSILONS)[:, None] * two, 0.0).sum(-1) * (y[1] - y[0])
+                found = np.maximum(one - np.exp(EPSILONS)[:, None] * two, 0.0).sum(
+                    -1
+                ) * (y[1] - y[0])
                 worst[direction] = np.maximum(worst[direction], found)
-    profile = dp_sgd(noise_multiplier=sigma, sample_rate=rate, steps=1, adjacency=adjacency)
+    profile = dp_sgd(
+        noise_multiplier=sigma, sample_rate=rate, steps=1, adjacency=adjacency
+    )
     for direction, found in worst.items():
         bound = profile.delta(EPSILONS, direction=direction)
-        assert (found <= bound + 1e-6).all()  # the sum over the kinks of the integrand errs by less
+        # the sum over the kinks of the integrand errs by less
+        assert (found <= bound + 1e-6).all()
         np.testing.assert_allclose(bound, found, rtol=3e-2, atol=1e-4)
 
 
 def test_last_iterate_known_values():
     setting = {"sigma": 1.0, "shift": 0.1, "contraction": 0.9}
-    assert last_iterate_mu(**setting, steps=50) == pytest.approx(0.433649175026, rel=2e-12)
-    assert last_iterate_mu(**setting, steps=10**6) == pytest.approx(0.435889894354, rel=2e-12)
-    assert last_iterate_mu(sigma=1.0, shift=0.1, steps=50) == pytest.approx(0.707106781187, rel=2e-12)  # composition
+    assert last_iterate_mu(**setting, steps=50) == pytest.approx(
+        0.433649175026, rel=2e-12
+    )
+    assert last_iterate_mu(**setting, steps=10**6) == pytest.approx(
+        0.435889894354, rel=2e-12
+    )
+    # composition
+    assert last_iterate_mu(sigma=1.0, shift=0.1, steps=50) == pytest.approx(
+        0.707106781187, rel=2e-12
+    )
     convex = [
-        last_iterate_mu(sigma=0.05, shift=0.01, steps=steps, diameter=2.0) for steps in (10, 100, 400, 1000, 10**4)
+        last_iterate_mu(sigma=0.05, shift=0.01, steps=steps, diameter=2.0)
+        for steps in (10, 100, 400, 1000, 10**4)
     ]
-    np.testing.assert_allclose(convex, [0.632455532034, 2, 4, 5.65685424949, 5.65685424949], rtol=2e-12)
+    np.testing.assert_allclose(
+        convex, [0.632455532034, 2, 4, 5.65685424949, 5.65685424949], rtol=2e-12
+    )
 
 
 @given(contraction=st.floats(0, 1), steps=st.integers(1, 300))
 def test_a_quadratic_attains_the_strongly_convex_bound(contraction, steps):
-    """In one dimension, means differ by shift * sum c^j, with variance sigma^2 sum c^(2 j)."""
+    """In one dimension, means differ by shift * sum c^j, with variance sigma^2 sum
+    c^(2 j).
+    """
     powers = contraction ** np.arange(steps)
     attained = powers.sum() / math.sqrt((powers**2).sum())
-    assert last_iterate_mu(sigma=2.0, shift=2.0, steps=steps, contraction=contraction) == pytest.approx(
-        attained, rel=1e-9
-    )
+    assert last_iterate_mu(
+        sigma=2.0, shift=2.0, steps=steps, contraction=contraction
+    ) == pytest.approx(attained, rel=1e-9)
 
 
 @given(diameter=st.floats(1e-3, 1e3), steps=st.integers(1, 2000))
@@ -252,10 +344,16 @@ def test_contraction_of_quadratics(low, high, rate):
 def test_last_iterate_is_as_gaussian_noise():
     profile = last_iterate(sigma=0.05, shift=0.01, steps=400, diameter=2.0)
     expected = gaussian(sigma=1 / 4.0)
-    np.testing.assert_allclose(profile.delta([0.0, 1.0, 5.0]), expected.delta([0.0, 1.0, 5.0]), rtol=1e-12)
+    np.testing.assert_allclose(
+        profile.delta([0.0, 1.0, 5.0]), expected.delta([0.0, 1.0, 5.0]), rtol=1e-12
+    )
     assert profile.adjacency == "replace-one"
-    assert last_iterate(sigma=1.0, shift=1.0, steps=1).parameters["diameter"] == math.inf
-    assert profile.compose(4).advantage == pytest.approx(gaussian(sigma=1 / 8.0).advantage)
+    assert (
+        last_iterate(sigma=1.0, shift=1.0, steps=1).parameters["diameter"] == math.inf
+    )
+    assert profile.compose(4).advantage == pytest.approx(
+        gaussian(sigma=1 / 8.0).advantage
+    )
 
 
 # intrinsic privacy of SGD: Table III of Hyland and Tople from its own inputs
@@ -273,17 +371,27 @@ TRAINING = {  # learning rate, batch size, epochs
 
 def bound(name, analysis="tight"):
     rate, batch, epochs = TRAINING[name]
-    setting = {"learning_rate": rate, "batch_size": batch, "epochs": epochs, "analysis": analysis}
+    setting = {
+        "learning_rate": rate,
+        "batch_size": batch,
+        "epochs": epochs,
+        "analysis": analysis,
+    }
     return sgd_sensitivity(lipschitz=math.sqrt(2), smoothness=0.5, **setting)
 
 
 @pytest.mark.parametrize(
     ("name", "tight", "published"),
-    [("mnist", 0.05303301, 0.05032788), ("forest", 0.11313708, 0.06272401), ("adult", 0.17677670, 0.16407869)],
+    [
+        ("mnist", 0.05303301, 0.05032788),
+        ("forest", 0.11313708, 0.06272401),
+        ("adult", 0.17677670, 0.16407869),
+    ],
 )
 def test_intrinsic_sensitivity_known_values(name, tight, published):
     assert bound(name) == pytest.approx(tight, abs=5e-9)
-    assert bound(name, "published") == pytest.approx(published, abs=3e-8)  # epochs are given to six decimals
+    # epochs are given to six decimals
+    assert bound(name, "published") == pytest.approx(published, abs=3e-8)
     assert round(bound(name, "published"), 3) == SENSITIVITY[name]  # the table's entry
 
 
@@ -295,14 +403,20 @@ def test_intrinsic_sensitivity_known_values(name, tight, published):
         ("adult", 6.9618258833, 1.3584050504, 6.71267645807, 1.02395373076),
     ],
 )
-def test_intrinsic_epsilon_known_values(name, published, published_star, tight, tight_star):
+def test_intrinsic_epsilon_known_values(
+    name, published, published_star, tight, tight_star
+):
     entry = {"sigma": SIGMA[name], "delta": DELTA[name]}
     for sensitivity, formula, exact in [
         (SENSITIVITY[name], published, tight),
         (EMPIRICAL[name], published_star, tight_star),
     ]:
-        assert intrinsic_epsilon(**entry, sensitivity=sensitivity) == pytest.approx(exact, rel=2e-11)
-        found = intrinsic_epsilon(**entry, sensitivity=sensitivity, analysis="published")
+        assert intrinsic_epsilon(**entry, sensitivity=sensitivity) == pytest.approx(
+            exact, rel=2e-11
+        )
+        found = intrinsic_epsilon(
+            **entry, sensitivity=sensitivity, analysis="published"
+        )
         assert found == pytest.approx(formula, rel=1e-10)
 
 
@@ -319,24 +433,41 @@ def test_intrinsic_noise_known_values(name, classical, exact, augment, saving):
     total = augmenting_sigma(**setting, analysis="published")
     assert total == pytest.approx(classical, rel=5e-10)
     assert augmenting_sigma(**setting) == pytest.approx(exact, rel=5e-10)
-    added = augmenting_sigma(**setting, intrinsic_sigma=SIGMA[name], analysis="published")
+    added = augmenting_sigma(
+        **setting, intrinsic_sigma=SIGMA[name], analysis="published"
+    )
     assert added == pytest.approx(augment, rel=5e-10)
     assert 100 * (1 - added / total) == pytest.approx(saving, abs=5e-5)
-    assert 1 - exact / classical > 3 * saving / 100  # the exact mechanism saves more than the claimed intrinsic noise
+    # the exact mechanism saves more than the claimed intrinsic noise
+    assert 1 - exact / classical > 3 * saving / 100
 
 
-@given(epsilon=st.floats(0.01, 20), delta=st.floats(1e-10, 0.5), share=st.floats(0, 1.5))
+@given(
+    epsilon=st.floats(0.01, 20), delta=st.floats(1e-10, 0.5), share=st.floats(0, 1.5)
+)
 def test_noise_adds_to_what_is_assumed(epsilon, delta, share):
     total = gaussian_sigma(epsilon, delta, sensitivity=0.3)
-    added = augmenting_sigma(epsilon, delta, sensitivity=0.3, intrinsic_sigma=share * total)
-    assert math.hypot(added, share * total) == pytest.approx(max(1.0, share) * total, rel=1e-9)
-    assert intrinsic_epsilon(sigma=math.hypot(added, share * total), sensitivity=0.3, delta=delta) <= epsilon + 1e-8
+    added = augmenting_sigma(
+        epsilon, delta, sensitivity=0.3, intrinsic_sigma=share * total
+    )
+    assert math.hypot(added, share * total) == pytest.approx(
+        max(1.0, share) * total, rel=1e-9
+    )
+    assert (
+        intrinsic_epsilon(
+            sigma=math.hypot(added, share * total), sensitivity=0.3, delta=delta
+        )
+        <= epsilon + 1e-8
+    )
 
 
 @pytest.mark.parametrize("epochs", [0.5, 1.0, 1.25, 3.0])
 def test_sensitivity_bounds_two_runs_and_the_fraction_does_not(epochs):
-    """Linear losses attain the bound: gradients of the exchanged record point apart, and nothing contracts."""
-    n, batch, rate, record = 8, 2, 0.1, 0  # the record is in the first batch of every pass
+    """Linear losses attain the bound: gradients of the exchanged record point apart,
+    and nothing contracts.
+    """
+    # the record is in the first batch of every pass
+    n, batch, rate, record = 8, 2, 0.1, 0
     steps = round(epochs * n / batch)
     slopes = np.zeros(n)
     weights = np.zeros(2)
@@ -346,7 +477,13 @@ def test_sensitivity_bounds_two_runs_and_the_fraction_does_not(epochs):
             data = slopes.copy()
             data[record] = sign  # gradient of norm L = 1
             weights[run] -= rate * data[start : start + batch].sum() / batch
-    setting = {"lipschitz": 1.0, "smoothness": 1e-9, "learning_rate": rate, "batch_size": batch, "epochs": epochs}
+    setting = {
+        "lipschitz": 1.0,
+        "smoothness": 1e-9,
+        "learning_rate": rate,
+        "batch_size": batch,
+        "epochs": epochs,
+    }
     distance = abs(weights[0] - weights[1])
     assert distance == pytest.approx(sgd_sensitivity(**setting))
     fraction = sgd_sensitivity(**setting, analysis="published")

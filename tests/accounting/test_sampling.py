@@ -1,4 +1,6 @@
-"""Bagging and amplification by sampling: enumeration, quadrature, second libraries, the theory notes' numbers."""
+"""Bagging and amplification by sampling: enumeration, quadrature, second libraries,
+the theory notes' numbers.
+"""
 
 from collections import Counter
 from fractions import Fraction
@@ -11,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from dpnotes.accounting import approximate, bagging, gaussian, hockey_stick, pure, subsampled
+from dpnotes.accounting import (
+    approximate,
+    bagging,
+    gaussian,
+    hockey_stick,
+    pure,
+    subsampled,
+)
 from dpnotes.lab.bagging.claims import sample_distribution
 from dpnotes.mechanisms import draw_subsets
 
@@ -24,10 +33,22 @@ VECTORS = [
     ({"n": 50_000, "subsample": 10_000}, 0.1812708844, 0.19999800003),
     ({"n": 50_000, "subsample": 30_000}, 0.4511916568, 0.5999940001),
     ({"n": 50_000, "subsample": 10_000, "replace": False}, 0.2, 0.2231385514),
-    ({"n": 100, "subsample": 10, "n_models": 5, "replace": False}, 0.40951, 0.6832948841),
-    ({"n": 100, "subsample": 10, "n_models": 5, "replace": False, "scheme": "split"}, 0.5, 0.6832948841),
+    (
+        {"n": 100, "subsample": 10, "n_models": 5, "replace": False},
+        0.40951,
+        0.6832948841,
+    ),
+    (
+        {"n": 100, "subsample": 10, "n_models": 5, "replace": False, "scheme": "split"},
+        0.5,
+        0.6832948841,
+    ),
     ({"n": 100, "subsample": 10, "n_models": 5}, 0.3949939329, None),
-    ({"n": 50_000, "subsample": 1000, "n_models": 10, "replace": False}, 0.1829271931, None),
+    (
+        {"n": 50_000, "subsample": 1000, "n_models": 10, "replace": False},
+        0.1829271931,
+        None,
+    ),
     ({"n": 50_000, "subsample": 1000, "n_models": 10}, 0.1812708844, None),
 ]
 
@@ -37,7 +58,9 @@ def test_known_values(arguments, delta, published_epsilon):
     assert bagging(**arguments).advantage == pytest.approx(delta, rel=1e-9)
     if published_epsilon is not None:
         published = bagging(**arguments, analysis="published")
-        assert published.epsilon(published.delta(50.0)) == pytest.approx(published_epsilon, rel=1e-9)
+        assert published.epsilon(published.delta(50.0)) == pytest.approx(
+            published_epsilon, rel=1e-9
+        )
 
 
 def test_published_analysis_is_never_tighter():
@@ -48,7 +71,9 @@ def test_published_analysis_is_never_tighter():
 
 
 def law(n, subsample, n_models, replace, scheme):
-    return sample_distribution(n=n, subsample=subsample, n_models=n_models, replace=replace, scheme=scheme)
+    return sample_distribution(
+        n=n, subsample=subsample, n_models=n_models, replace=replace, scheme=scheme
+    )
 
 
 CASES = [
@@ -56,54 +81,99 @@ CASES = [
     for n in (2, 3, 4, 5)
     for k in (1, 2, 3)
     for n_models in (1, 2)
-    for replace, scheme in ((True, "independent"), (False, "independent"), (False, "split"))
-    if (n - 1) ** (k * n_models) <= 5000 and (replace or k <= n - 1) and (scheme != "split" or k * n_models <= n - 1)
+    for replace, scheme in (
+        (True, "independent"),
+        (False, "independent"),
+        (False, "split"),
+    )
+    if (n - 1) ** (k * n_models) <= 5000
+    and (replace or k <= n - 1)
+    and (scheme != "split" or k * n_models <= n - 1)
 ]
 
 
 def test_law_is_that_of_the_sampler():
-    """The enumerated law against the sampler that bagging uses: chi-square at 1e-3, with power against a shift."""
-    for replace, scheme in ((True, "independent"), (False, "independent"), (False, "split")):
+    """The enumerated law against the sampler that bagging uses: chi-square at 1e-3,
+    with power against a shift.
+    """
+    for replace, scheme in (
+        (True, "independent"),
+        (False, "independent"),
+        (False, "split"),
+    ):
         expected = law(4, 2, 2, replace, scheme)
         seeds = range(20_000)
-        draws = [draw_subsets(4, subsample=2, n_models=2, replace=replace, scheme=scheme, seed=s) for s in seeds]
+        draws = [
+            draw_subsets(
+                4, subsample=2, n_models=2, replace=replace, scheme=scheme, seed=s
+            )
+            for s in seeds
+        ]
         observed = Counter(tuple(tuple(row) for row in draw.tolist()) for draw in draws)
         assert set(observed) <= set(expected)
         counts = [observed[outcome] for outcome in expected]
         assert stats.chisquare(counts).pvalue > 1e-3
-        counts[0] += 20_000 // 50  # a sampler that favours one outcome by two percent is noticed
+        # a sampler that favours one outcome by two percent is noticed
+        counts[0] += 20_000 // 50
         assert stats.chisquare(counts).pvalue < 1e-3
 
 
 @pytest.mark.parametrize(("n", "k", "n_models", "replace", "scheme"), CASES)
 def test_profile_equals_enumeration_in_both_directions(n, k, n_models, replace, scheme):
-    """Catches any error in the formula: every outcome of the sampler is counted, in rational arithmetic."""
-    with_record, without = law(n, k, n_models, replace, scheme), law(n - 1, k, n_models, replace, scheme)
-    profile = bagging(n=n, subsample=k, n_models=n_models, replace=replace, scheme=scheme)
-    for factor in (Fraction(1), Fraction(11, 10), Fraction(3, 2), Fraction(2), Fraction(10)):
+    """Catches any error in the formula: every outcome of the sampler is counted, in
+    rational arithmetic.
+    """
+    with_record, without = (
+        law(n, k, n_models, replace, scheme),
+        law(n - 1, k, n_models, replace, scheme),
+    )
+    profile = bagging(
+        n=n, subsample=k, n_models=n_models, replace=replace, scheme=scheme
+    )
+    for factor in (
+        Fraction(1),
+        Fraction(11, 10),
+        Fraction(3, 2),
+        Fraction(2),
+        Fraction(10),
+    ):
         epsilon = float(np.log(float(factor)))
         removed = float(hockey_stick(with_record, without, factor))
         added = float(hockey_stick(without, with_record, factor))
         # 1e-12: e^epsilon is rounded to a double before it meets the fraction
-        assert profile.delta(epsilon, direction="remove") == pytest.approx(removed, abs=1e-12)
-        assert profile.delta(epsilon, direction="add") == pytest.approx(added, abs=1e-12)
+        assert profile.delta(epsilon, direction="remove") == pytest.approx(
+            removed, abs=1e-12
+        )
+        assert profile.delta(epsilon, direction="add") == pytest.approx(
+            added, abs=1e-12
+        )
         assert profile.delta(epsilon) == pytest.approx(max(removed, added), abs=1e-12)
 
 
 def test_replace_one_equals_enumeration():
     n, k = 4, 2
     first = law(n, k, 1, True, "independent")
-    second = {tuple(tuple(9 if r == 0 else r for r in one) for one in draw): mass for draw, mass in first.items()}
+    second = {
+        tuple(tuple(9 if r == 0 else r for r in one) for one in draw): mass
+        for draw, mass in first.items()
+    }
     profile = bagging(n=n, subsample=k, adjacency="replace-one")
     for factor in (Fraction(1), Fraction(2), Fraction(20)):
         for direction, value in (
             ("remove", hockey_stick(first, second, factor)),
             ("add", hockey_stick(second, first, factor)),
         ):
-            assert profile.delta(float(np.log(float(factor))), direction=direction) == pytest.approx(float(value))
+            assert profile.delta(
+                float(np.log(float(factor))), direction=direction
+            ) == pytest.approx(float(value))
 
 
-@given(n=st.integers(1, 10**6), subsample=st.integers(1, 10**5), n_models=st.integers(1, 100), replace=st.booleans())
+@given(
+    n=st.integers(1, 10**6),
+    subsample=st.integers(1, 10**5),
+    n_models=st.integers(1, 100),
+    replace=st.booleans(),
+)
 def test_laws(n, subsample, n_models, replace):
     subsample = subsample if replace else min(subsample, n)
     profile = bagging(n=n, subsample=subsample, n_models=n_models, replace=replace)
@@ -111,7 +181,8 @@ def test_laws(n, subsample, n_models, replace):
     assert (profile.delta(epsilons) == pi).all()
     assert profile.epsilon(pi) == 0.0
     assert profile.epsilon(np.nextafter(pi, 0)) == np.inf
-    more = bagging(n=n, subsample=subsample, n_models=2 * n_models, replace=replace)  # as to release once more
+    # as to release once more
+    more = bagging(n=n, subsample=subsample, n_models=2 * n_models, replace=replace)
     assert profile.compose(2).advantage == pytest.approx(more.advantage, rel=1e-12)
 
 
@@ -122,10 +193,14 @@ def test_amplification_known_values():
         (0.2, 0.5, 0.0, 0.121991283339),
     ]:
         profile = subsampled(approximate(epsilon, delta), sample_rate=rate)
-        assert profile.epsilon(rate * delta * (1 + 1e-12) + 1e-13) == pytest.approx(amplified, rel=1e-11)
+        assert profile.epsilon(rate * delta * (1 + 1e-12) + 1e-13) == pytest.approx(
+            amplified, rel=1e-11
+        )
     profile = subsampled(gaussian(sigma=1.0), sample_rate=0.1)
     vectors = [0.01847193069, 0.005631349533, 0.00203253692]
-    np.testing.assert_allclose(profile.delta([0.1, 0.3, 0.5], direction="remove"), vectors, rtol=1e-9)
+    np.testing.assert_allclose(
+        profile.delta([0.1, 0.3, 0.5], direction="remove"), vectors, rtol=1e-9
+    )
     assert (profile.delta([0.1, 0.3, 0.5], direction="add") < vectors).all()
 
 
@@ -140,7 +215,9 @@ def test_sampling_everything_or_nothing():
 
 
 def outputs(law, ratio, levels):
-    """Exact output law of geometric noise on the sum of a sample, truncated to 0..levels - 1, a ratio of ``ratio``."""
+    """Exact output law of geometric noise on the sum of a sample, truncated to
+    0..levels - 1, a ratio of ``ratio``.
+    """
     found = Counter()
     for sample, mass in law.items():
         weights = [ratio ** -abs(level - sum(sample)) for level in range(levels)]
@@ -152,8 +229,14 @@ def outputs(law, ratio, levels):
 
 def fixed_size(records, size, replace):
     """Law of the sampled values, in rational numbers."""
-    drawn = list(product(records, repeat=size)) if replace else list(combinations(records, size))
-    return {sample: Fraction(count, len(drawn)) for sample, count in Counter(drawn).items()}
+    drawn = (
+        list(product(records, repeat=size))
+        if replace
+        else list(combinations(records, size))
+    )
+    return {
+        sample: Fraction(count, len(drawn)) for sample, count in Counter(drawn).items()
+    }
 
 
 def worst_ratio(size, ratio, levels, step):
@@ -166,60 +249,98 @@ def worst_ratio(size, ratio, levels, step):
 @pytest.mark.parametrize("replace", [False, True])
 @pytest.mark.parametrize(("n", "size"), [(3, 2), (4, 2), (4, 3), (5, 1)])
 def test_no_mechanism_leaks_more_than_the_amplified_pure_level(n, size, replace):
-    """Every outcome of sampling, then noise on the sum, both ways round, at the levels where the bound is decided."""
+    """Every outcome of sampling, then noise on the sum, both ways round, at the
+    levels where the bound is decided.
+    """
     ratio, levels = Fraction(2), size + 1
     epsilon = float(np.log(float(worst_ratio(size, ratio, levels, 1))))
-    profile = subsampled(pure(epsilon, adjacency="replace-one"), n=n, subsample=size, replace=replace)
+    profile = subsampled(
+        pure(epsilon, adjacency="replace-one"), n=n, subsample=size, replace=replace
+    )
     largest = 0.0
     for others in product((0, 1), repeat=n - 1):
-        one, other = (outputs(fixed_size((*others, bit), size, replace), ratio, levels) for bit in (0, 1))
+        one, other = (
+            outputs(fixed_size((*others, bit), size, replace), ratio, levels)
+            for bit in (0, 1)
+        )
         for factor in (Fraction(1), Fraction(11, 10), Fraction(3, 2), Fraction(2)):
             bound = profile.delta(float(np.log(float(factor))))
-            exact = float(max(hockey_stick(one, other, factor), hockey_stick(other, one, factor)))
+            exact = float(
+                max(hockey_stick(one, other, factor), hockey_stick(other, one, factor))
+            )
             assert exact <= bound + 1e-12
             largest = max(largest, exact / bound if bound else 0.0)
     assert largest > 0.3  # the bound is of the right size
 
 
 def test_gaussian_noise_on_a_sample_with_replacement():
-    """The worst data set: one record of value 1 among zeros, the sum of the draws released with noise."""
+    """The worst data set: one record of value 1 among zeros, the sum of the draws
+    released with noise.
+    """
     n, size, sigma = 20, 5, 1.5
-    profile = subsampled(gaussian(sigma=sigma, adjacency="replace-one"), n=n, subsample=size, replace=True)
+    profile = subsampled(
+        gaussian(sigma=sigma, adjacency="replace-one"),
+        n=n,
+        subsample=size,
+        replace=True,
+    )
     copies = stats.binom(size, 1 / n)
     for epsilon in (0.0, 0.1, 0.5):
 
         def excess(x, factor):
-            one = sum(copies.pmf(j) * stats.norm.pdf(x, j, sigma) for j in range(size + 1))
+            one = sum(
+                copies.pmf(j) * stats.norm.pdf(x, j, sigma) for j in range(size + 1)
+            )
             return max(0.0, one - factor * stats.norm.pdf(x, 0, sigma))
 
-        exact = integrate.quad(excess, -20, 30, args=(np.exp(epsilon),), limit=400, epsabs=1e-12)[0]
-        bound = profile.delta(epsilon)  # not attained: each number of copies has a best test of its own
+        exact = integrate.quad(
+            excess, -20, 30, args=(np.exp(epsilon),), limit=400, epsabs=1e-12
+        )[0]
+        # not attained: each number of copies has a best test of its own
+        bound = profile.delta(epsilon)
         assert 0.8 * bound < exact <= bound
-    once = subsampled(gaussian(sigma=sigma, adjacency="replace-one"), n=n, subsample=size)
+    once = subsampled(
+        gaussian(sigma=sigma, adjacency="replace-one"), n=n, subsample=size
+    )
     assert profile.advantage > once.advantage * 0.9
-    assert profile.epsilon(1e-6) > once.epsilon(1e-6)  # a record that is drawn twice shows twice
+    # a record that is drawn twice shows twice
+    assert profile.epsilon(1e-6) > once.epsilon(1e-6)
 
 
 def test_one_record_and_one_draw():
     base = gaussian(sigma=1.0, adjacency="replace-one")
     assert subsampled(base, n=1, subsample=1) is base
     np.testing.assert_allclose(
-        subsampled(base, n=1, subsample=1, replace=True).delta(EPSILONS), base.delta(EPSILONS), rtol=1e-12
+        subsampled(base, n=1, subsample=1, replace=True).delta(EPSILONS),
+        base.delta(EPSILONS),
+        rtol=1e-12,
     )
-    single = [subsampled(base, n=7, subsample=1, replace=replace).delta(EPSILONS) for replace in (False, True)]
+    single = [
+        subsampled(base, n=7, subsample=1, replace=replace).delta(EPSILONS)
+        for replace in (False, True)
+    ]
     np.testing.assert_allclose(*single, rtol=1e-12)
-    both = subsampled(base, n=1, subsample=3, replace=True)  # the record three times, for certain
-    np.testing.assert_allclose(both.delta(EPSILONS), gaussian(sigma=1 / 3).delta(EPSILONS), rtol=1e-12)
+    # the record three times, for certain
+    both = subsampled(base, n=1, subsample=3, replace=True)
+    np.testing.assert_allclose(
+        both.delta(EPSILONS), gaussian(sigma=1 / 3).delta(EPSILONS), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("replace", [False, True])
 def test_composition_of_samples_of_fixed_size(replace):
-    """Publishing samples again and again, against the closed form; Gaussian noise, against a union bound."""
+    """Publishing samples again and again, against the closed form; Gaussian noise,
+    against a union bound.
+    """
     publish = approximate(0.0, 1.0, adjacency="replace-one")
     ours = subsampled(publish, n=40, subsample=4, replace=replace).compose(7)
-    exact = bagging(n=40, subsample=4, n_models=7, replace=replace, adjacency="replace-one")
+    exact = bagging(
+        n=40, subsample=4, n_models=7, replace=replace, adjacency="replace-one"
+    )
     np.testing.assert_allclose(ours.delta(EPSILONS), exact.delta(EPSILONS), rtol=1e-9)
-    one = subsampled(gaussian(sigma=2.0, adjacency="replace-one"), n=40, subsample=4, replace=replace)
+    one = subsampled(
+        gaussian(sigma=2.0, adjacency="replace-one"), n=40, subsample=4, replace=replace
+    )
     ten = one.compose(10)
     assert one.advantage < ten.advantage < 10 * one.advantage
     assert one.epsilon(1e-6) < ten.epsilon(1e-5) <= 10 * one.epsilon(1e-6)
@@ -231,11 +352,19 @@ OTHER = pure(1.0, adjacency="replace-one")
 @pytest.mark.parametrize(
     ("base", "arguments", "message"),
     [
-        (pure(1.0), {"sample_rate": 1.1}, "sample_rate must be >= 0 and <= 1, got sample_rate="),
+        (
+            pure(1.0),
+            {"sample_rate": 1.1},
+            "sample_rate must be >= 0 and <= 1, got sample_rate=",
+        ),
         (OTHER, {"sample_rate": 0.5}, "must be for adjacency='add-remove'"),
         (pure(1.0), {"n": 10, "subsample": 2}, "must be for adjacency='replace-one'"),
         (OTHER, {}, "either by sample_rate or by n and subsample"),
-        (pure(1.0), {"sample_rate": 0.1, "replace": True}, "replace=True needs n and subsample"),
+        (
+            pure(1.0),
+            {"sample_rate": 0.1, "replace": True},
+            "replace=True needs n and subsample",
+        ),
         (OTHER, {"n": 10}, "both n and subsample, got n=10, subsample=None"),
         (OTHER, {"n": 10, "subsample": 11}, "at most n=10 without replacement"),
         (OTHER, {"n": 0, "subsample": 1}, "n must be >= 1, got n=0"),
@@ -265,5 +394,8 @@ def test_both_directions_of_a_sampled_step_by_quadrature_and_by_the_library():
     assert base.delta(epsilon, direction="add") == pytest.approx(add, rel=1e-9)
     library = pld.from_gaussian_mechanism(1.0, sampling_prob=rate)
     np.testing.assert_allclose(
-        base.dominating().get_delta_for_epsilon(EPSILONS), library.get_delta_for_epsilon(EPSILONS), rtol=2e-2, atol=1e-5
+        base.dominating().get_delta_for_epsilon(EPSILONS),
+        library.get_delta_for_epsilon(EPSILONS),
+        rtol=2e-2,
+        atol=1e-5,
     )

@@ -1,4 +1,6 @@
-"""Regularised minimisers: constants by search, sensitivity by fitting neighbours, noise by its own definition."""
+"""Regularised minimisers: constants by search, sensitivity by fitting neighbours,
+noise by its own definition.
+"""
 
 import math
 
@@ -32,22 +34,30 @@ def test_logistic_constants_bound_random_logits_and_are_attained(n_classes, scal
     generator = np.random.default_rng(n_classes)
     p = special.softmax(generator.normal(scale=scale, size=(2000, n_classes)), axis=1)
     gradient = p - np.eye(n_classes)[0]
-    hessian = np.einsum("ni,ij->nij", p, np.eye(n_classes)) - np.einsum("ni,nj->nij", p, p)
+    hessian = np.einsum("ni,ij->nij", p, np.eye(n_classes)) - np.einsum(
+        "ni,nj->nij", p, p
+    )
     eigenvalues = np.linalg.eigvalsh(hessian)
     assert np.linalg.norm(gradient, axis=1).max() <= constants.lipschitz
     assert eigenvalues.max() <= constants.smoothness + 1e-12
     assert eigenvalues.sum(axis=1).max() <= constants.trace + 1e-12
     assert np.abs(eigenvalues[:, : n_classes - constants.rank]).max() < 1e-12
     # attained: one wrong certain class; two equal classes; all equal classes
-    assert np.linalg.norm(np.eye(n_classes)[1] - np.eye(n_classes)[0]) == pytest.approx(constants.lipschitz)
+    assert np.linalg.norm(np.eye(n_classes)[1] - np.eye(n_classes)[0]) == pytest.approx(
+        constants.lipschitz
+    )
     halves = np.zeros(n_classes)
     halves[:2] = 0.5
-    assert np.linalg.eigvalsh(np.diag(halves) - np.outer(halves, halves)).max() == pytest.approx(constants.smoothness)
+    assert np.linalg.eigvalsh(
+        np.diag(halves) - np.outer(halves, halves)
+    ).max() == pytest.approx(constants.smoothness)
     assert 1 - n_classes * (1 / n_classes) ** 2 == pytest.approx(constants.trace)
 
 
 def fit(x, y, regulariser, divisor):
-    """Minimiser of the mean logistic loss, two classes, by Newton's method to rounding."""
+    """Minimiser of the mean logistic loss, two classes, by Newton's method to
+    rounding.
+    """
     theta = np.zeros((x.shape[1], 2))
     for _ in range(60):
         p = special.softmax(x @ theta, axis=1)
@@ -70,28 +80,40 @@ def test_sensitivity_bounds_neighbouring_fits(regulariser):
         x_other, y_other = x.copy(), y.copy()
         x_other[-1], y_other[-1] = (-x[-1], y[-1]) if trial % 2 else (x[-1], 1 - y[-1])
         all_of_it = fit(x, y, regulariser, n)
-        less = {"mean": fit(x[:-1], y[:-1], regulariser, n - 1), "sum": fit(x[:-1], y[:-1], regulariser, n)}
+        less = {
+            "mean": fit(x[:-1], y[:-1], regulariser, n - 1),
+            "sum": fit(x[:-1], y[:-1], regulariser, n),
+        }
         moved = np.linalg.norm(all_of_it - fit(x_other, y_other, regulariser, n))
         setting = {"lipschitz": K, "n": n, "regulariser": regulariser}
         ratios["replace-one"].append(moved / minimiser_sensitivity(**setting))
         for objective, theta in less.items():
-            bound = minimiser_sensitivity(**setting, adjacency="add-remove", objective=objective)
+            bound = minimiser_sensitivity(
+                **setting, adjacency="add-remove", objective=objective
+            )
             ratios[objective].append(np.linalg.norm(all_of_it - theta) / bound)
     for name, values in ratios.items():
         assert max(values) <= 1 + 1e-9, name
-        if regulariser == 20.0:  # weights near 0, where gradients have half their largest norm
+        # weights near 0, where gradients have half their largest norm
+        if regulariser == 20.0:
             assert max(values) > 0.3, name
 
 
 def test_gradient_tolerance_is_attained():
-    """A quadratic of curvature lambda: a gradient of norm tau is tau / lambda away from the minimiser, at both ends."""
+    """A quadratic of curvature lambda: a gradient of norm tau is tau / lambda away
+    from the minimiser, at both ends.
+    """
     exact = minimiser_sensitivity(lipschitz=1.0, n=100, regulariser=0.5)
-    loose = minimiser_sensitivity(lipschitz=1.0, n=100, regulariser=0.5, gradient_tolerance=1e-3)
+    loose = minimiser_sensitivity(
+        lipschitz=1.0, n=100, regulariser=0.5, gradient_tolerance=1e-3
+    )
     assert exact == pytest.approx(2 / (100 * 0.5))
     assert loose - exact == pytest.approx(2 * 1e-3 / 0.5)
     # stopping at 1e-4 on 60,000 records matters more than the records
     setting = {"lipschitz": K, "n": 60_000, "regulariser": 1.0}
-    assert minimiser_sensitivity(**setting, gradient_tolerance=1e-4) > 5 * minimiser_sensitivity(**setting)
+    assert minimiser_sensitivity(
+        **setting, gradient_tolerance=1e-4
+    ) > 5 * minimiser_sensitivity(**setting)
 
 
 @pytest.mark.parametrize(
@@ -105,16 +127,25 @@ def test_gradient_tolerance_is_attained():
 )
 def test_prediction_noise_known_values(answers, basic, advanced, exact, ratio):
     tight = prediction_sensitivity_sigma(1.0, 1e-5, answers=answers)
-    published = prediction_sensitivity_sigma(1.0, 1e-5, answers=answers, analysis="published")
+    published = prediction_sensitivity_sigma(
+        1.0, 1e-5, answers=answers, analysis="published"
+    )
     assert tight == pytest.approx(exact, rel=1e-11)
-    assert gaussian_sigma(1.0 / answers, 1e-5 / answers) == pytest.approx(basic, rel=1e-11)
+    assert gaussian_sigma(1.0 / answers, 1e-5 / answers) == pytest.approx(
+        basic, rel=1e-11
+    )
     assert advanced_sigma(1.0, 1e-5, answers) == pytest.approx(advanced, rel=5e-10)
     assert published / tight == pytest.approx(ratio, rel=2e-9)
 
 
 @pytest.mark.parametrize(
     ("n_classes", "epsilon", "published", "tight"),
-    [(2, 1.0, 2, 0.7707470413), (10, 1.0, 10, 1.750462939), (10, 0.1, 100, 17.9500463), (100, 1.0, 100, 1.975004209)],
+    [
+        (2, 1.0, 2, 0.7707470413),
+        (10, 1.0, 10, 1.750462939),
+        (10, 0.1, 100, 17.9500463),
+        (100, 1.0, 100, 1.975004209),
+    ],
 )
 def test_regulariser_known_values(n_classes, epsilon, published, tight):
     found = objective_perturbation(epsilon, n_classes=n_classes, analysis="split")
@@ -136,15 +167,31 @@ def test_regulariser_known_values(n_classes, epsilon, published, tight):
     ],
 )
 def test_gradient_quantile_known_values(n_classes, union, chi):
-    assert gradient_quantile(1e-5, n_classes=n_classes) == pytest.approx(union, abs=6e-9)
-    assert gradient_quantile(1e-5, n_classes=n_classes, bound="chi") == pytest.approx(chi, abs=6e-9)
-    assert gradient_quantile(1e-5, n_classes=n_classes, bound="published") == pytest.approx(4.94086483, abs=6e-9)
-    # 26 classes are the most for which the published factor exceeds that of the union; its noise is enough all the same
+    assert gradient_quantile(1e-5, n_classes=n_classes) == pytest.approx(
+        union, abs=6e-9
+    )
+    assert gradient_quantile(1e-5, n_classes=n_classes, bound="chi") == pytest.approx(
+        chi, abs=6e-9
+    )
+    assert gradient_quantile(
+        1e-5, n_classes=n_classes, bound="published"
+    ) == pytest.approx(4.94086483, abs=6e-9)
+    # 26 classes are the most for which the published factor exceeds that of the union;
+    # its noise is enough all the same
     published = gradient_quantile(1e-5, n_classes=n_classes, bound="published")
-    assert (published >= gradient_quantile(1e-5, n_classes=n_classes)) == (n_classes <= 26)
+    assert (published >= gradient_quantile(1e-5, n_classes=n_classes)) == (
+        n_classes <= 26
+    )
     noise = objective_perturbation(1.0, 1e-5, n_classes=n_classes, analysis="published")
-    whole = {"n_classes": n_classes, "regulariser": noise.regulariser, "sigma": noise.sigma}
-    assert (noise.status, loss_perturbation(**whole).delta(1.0) <= 1e-5) == ("proved", True)
+    whole = {
+        "n_classes": n_classes,
+        "regulariser": noise.regulariser,
+        "sigma": noise.sigma,
+    }
+    assert (noise.status, loss_perturbation(**whole).delta(1.0) <= 1e-5) == (
+        "proved",
+        True,
+    )
 
 
 @pytest.mark.parametrize(("n_classes", "sigma"), [(2, 12.22651176), (10, 13.5321616)])
@@ -160,11 +207,18 @@ def test_gaussian_objective_noise_known_values(n_classes, sigma):
 @pytest.mark.parametrize("adjacency", RELATIONS)
 @pytest.mark.parametrize(("n_classes", "d"), SIZES)
 def test_no_violation_by_exact_densities(n_classes, d, adjacency):
-    """A slice of the campaign: Gaussian noise on one problem, class-wise noise on five."""
-    found = compared(np.random.default_rng([2, n_classes, d]), n_classes, d, adjacency, draws=2**11)
+    """A slice of the campaign: Gaussian noise on one problem, class-wise noise on
+    five.
+    """
+    found = compared(
+        np.random.default_rng([2, n_classes, d]), n_classes, d, adjacency, draws=2**11
+    )
     assert found["excess"] <= 0
     assert found["ratio"] <= 1
-    ratios = [pure_ratio(np.random.default_rng([3, n_classes, d, i]), n_classes, d, adjacency) for i in range(5)]
+    ratios = [
+        pure_ratio(np.random.default_rng([3, n_classes, d, i]), n_classes, d, adjacency)
+        for i in range(5)
+    ]
     assert 0.1 < max(ratios) <= 1
 
 
@@ -178,25 +232,44 @@ def test_too_little_noise_is_noticed(monkeypatch):
     assert compared(np.random.default_rng([4, 2]), 2, 1, "zero-out")["excess"] > 0.1
 
 
-@pytest.mark.parametrize(("n_classes", "sigma"), [(2, 6.0), (3, 2.0), (10, 6.0), (50, 0.7)])
+@pytest.mark.parametrize(
+    ("n_classes", "sigma"), [(2, 6.0), (3, 2.0), (10, 6.0), (50, 0.7)]
+)
 def test_largest_of_the_losses_by_another_integral(n_classes, sigma):
-    """Over the label's normal number and the largest of the others, whose density is known."""
+    """Over the label's normal number and the largest of the others, whose density is
+    known.
+    """
     epsilons = np.array([0.0, 0.05, 0.3])
-    found = loss_perturbation(n_classes=n_classes, regulariser=1e300, sigma=sigma).delta(epsilons)
+    found = loss_perturbation(
+        n_classes=n_classes, regulariser=1e300, sigma=sigma
+    ).delta(epsilons)
     z, x = np.linspace(-8, 8, 801)[:, None], np.linspace(-8, 9, 1701)
     others, m = n_classes - 1, 1 / sigma
-    density = stats.norm.pdf(z) * others * stats.norm.pdf(x) * np.exp((others - 1) * special.log_ndtr(x)) * 0.02 * 0.01
+    density = (
+        stats.norm.pdf(z)
+        * others
+        * stats.norm.pdf(x)
+        * np.exp((others - 1) * special.log_ndtr(x))
+        * 0.02
+        * 0.01
+    )
     losses = m * m + m * (x - z)
-    exact = [float((density * -np.expm1(np.minimum(e - losses, 0))).sum()) for e in epsilons]
+    exact = [
+        float((density * -np.expm1(np.minimum(e - losses, 0))).sum()) for e in epsilons
+    ]
     np.testing.assert_allclose(found, exact, rtol=1e-3)
 
 
 def test_two_classes_are_one_gaussian_shift():
     epsilons = np.array([0.0, 0.01, 0.5, 2.0, 20.0])
     for sigma in (0.3, 2.0, 50.0):
-        profile = loss_perturbation(n_classes=2, regulariser=1e300, sigma=sigma, norm=1.5)
+        profile = loss_perturbation(
+            n_classes=2, regulariser=1e300, sigma=sigma, norm=1.5
+        )
         shift = gaussian(sigma=sigma, sensitivity=1.5 * math.sqrt(2)).delta(epsilons)
-        np.testing.assert_allclose(profile.delta(epsilons), np.minimum(1, shift), rtol=1e-6, atol=1e-300)
+        np.testing.assert_allclose(
+            profile.delta(epsilons), np.minimum(1, shift), rtol=1e-6, atol=1e-300
+        )
         assert (profile.delta(epsilons) >= np.minimum(1, shift) * (1 - 1e-12)).all()
 
 
@@ -206,10 +279,14 @@ def test_two_classes_are_one_gaussian_shift():
 def test_calibration_spends_all_of_epsilon(n_classes, regulariser, adjacency):
     problem = {"n_classes": n_classes, "adjacency": adjacency}
     for epsilon, delta in ((1.0, 0.0), (0.1, 1e-5), (8.0, 0.3)):
-        noise = objective_perturbation(epsilon, delta, regulariser=regulariser, bias=True, **problem)
+        noise = objective_perturbation(
+            epsilon, delta, regulariser=regulariser, bias=True, **problem
+        )
         whole = regulariser + noise.regulariser
         given = {"sigma": noise.sigma, "rate": noise.rate}
-        profile = loss_perturbation(regulariser=whole, norm=math.sqrt(2), **given, **problem)
+        profile = loss_perturbation(
+            regulariser=whole, norm=math.sqrt(2), **given, **problem
+        )
         assert profile.epsilon(delta) <= epsilon
         assert profile.epsilon(delta) == pytest.approx(epsilon, rel=1e-6)
         volume = (n_classes - 1) * math.log1p(2 / (n_classes * whole))
@@ -218,14 +295,21 @@ def test_calibration_spends_all_of_epsilon(n_classes, regulariser, adjacency):
 
 
 def test_known_values():
-    """Twice the shift of a record costs twice the noise, and the split analyses cost more."""
-    by = {a: objective_perturbation(1.0, 1e-5, analysis=a, **MADE).sigma for a in ("tight", "split", "published")}
+    """Twice the shift of a record costs twice the noise, and the split analyses cost
+    more.
+    """
+    by = {
+        a: objective_perturbation(1.0, 1e-5, analysis=a, **MADE).sigma
+        for a in ("tight", "split", "published")
+    }
     assert by["tight"] == pytest.approx(5.94163, abs=1e-5)
     assert by["split"] > 2.2 * by["tight"]
     exchanged = objective_perturbation(1.0, 1e-5, adjacency="replace-one", **MADE).sigma
     assert 2 <= exchanged / by["tight"] < 2.05
     assert objective_perturbation(1.0, **MADE).rate == pytest.approx(0.49925, abs=1e-5)
-    assert objective_perturbation(1.0, adjacency="replace-one", **MADE).rate == pytest.approx(0.249625, abs=1e-5)
+    assert objective_perturbation(
+        1.0, adjacency="replace-one", **MADE
+    ).rate == pytest.approx(0.249625, abs=1e-5)
 
 
 def test_curve_and_composition():
@@ -234,8 +318,16 @@ def test_curve_and_composition():
     assert (np.diff(profile.delta(epsilons)) <= 0).all()
     assert profile.delta(0.0, direction="remove") == profile.delta(0.0, direction="add")
     both = compose(profile, gaussian(sigma=5.0, adjacency="zero-out"))
-    assert profile.epsilon(1e-5) < both.epsilon(1e-5) < profile.epsilon(5e-6) + gaussian(sigma=5.0).epsilon(5e-6)
+    assert (
+        profile.epsilon(1e-5)
+        < both.epsilon(1e-5)
+        < profile.epsilon(5e-6) + gaussian(sigma=5.0).epsilon(5e-6)
+    )
     # of two classes without volume it is Gaussian noise
     twice = loss_perturbation(n_classes=2, regulariser=1e300, sigma=4.0).compose(2)
-    assert twice.epsilon(1e-5) == pytest.approx(gaussian(sigma=2.0).epsilon(1e-5), rel=1e-3)
-    assert loss_perturbation(rate=0.5, **MADE).compose(3).epsilon(0.0) == pytest.approx(3 * 1.001499, abs=1e-5)
+    assert twice.epsilon(1e-5) == pytest.approx(
+        gaussian(sigma=2.0).epsilon(1e-5), rel=1e-3
+    )
+    assert loss_perturbation(rate=0.5, **MADE).compose(3).epsilon(0.0) == pytest.approx(
+        3 * 1.001499, abs=1e-5
+    )

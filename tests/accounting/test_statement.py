@@ -1,4 +1,6 @@
-"""The privacy statement: nothing is lost or changed on its way, forged ones are refused, the page shows it all."""
+"""The privacy statement: nothing is lost or changed on its way, forged ones are
+refused, the page shows it all.
+"""
 
 import hashlib
 import html
@@ -27,10 +29,13 @@ from dpnotes.accounting import (
 )
 from tests.accounting.test_profiles import PROFILES
 
-SCHEMA = json.loads(files("dpnotes.accounting").joinpath("statement.schema.json").read_text("utf-8"))
+SCHEMA = json.loads(
+    files("dpnotes.accounting").joinpath("statement.schema.json").read_text("utf-8")
+)
 NOISE = SCHEMA["properties"]["implementation"]["properties"]["noise"]["enum"]
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
-SLOW = ("dp_sgd", "subsampled", "composition", "loss_perturbation")  # several seconds for mu, twice
+# several seconds for mu, twice
+SLOW = ("dp_sgd", "subsampled", "composition", "loss_perturbation")
 EXTREMES = {
     "nothing": lambda: approximate(0.0, 1.0),
     "all": lambda: approximate(0.0, 0.0),
@@ -38,13 +43,31 @@ EXTREMES = {
     "much noise": lambda: pure(1e-12),
     "refuted": lambda: pure(1.0).with_(status="refuted", remark="a search found worse"),
     "conjecture": lambda: gaussian(sigma=1.0).with_(status="conjecture"),
-    "for the other adjacency": lambda: gaussian(sigma=2.0, adjacency="zero-out").for_adjacency("replace-one"),
-    "unicode": lambda: pure(1.0).with_(assumption="Zeile ≤ 1 € — 行は短い 🙂", source="\u202eevil\u202c"),
-    "markup": lambda: pure(1.0).with_(remark="<script>alert(1)</script>&amp;</style>", source="\"'><b>"),
+    "for the other adjacency": (
+        lambda: gaussian(sigma=2.0, adjacency="zero-out").for_adjacency("replace-one")
+    ),
+    "unicode": (
+        lambda: pure(1.0).with_(
+            assumption="Zeile ≤ 1 € — 行は短い 🙂", source="\u202eevil\u202c"
+        )
+    ),
+    "markup": (
+        lambda: pure(1.0).with_(
+            remark="<script>alert(1)</script>&amp;</style>", source="\"'><b>"
+        )
+    ),
     "unprintable": lambda: pure(1.0).with_(remark="a\x00b\ud800c\u2028d\ne"),
-    "long": lambda: pure(1.0).with_(assumption="all of this holds, and more; " * 700, source="x" * 5000),
+    "long": (
+        lambda: pure(1.0).with_(
+            assumption="all of this holds, and more; " * 700, source="x" * 5000
+        )
+    ),
 }
-CASES = {name: make for name, make in {**PROFILES, **EXTREMES}.items() if not name.startswith(SLOW)}
+CASES = {
+    name: make
+    for name, make in {**PROFILES, **EXTREMES}.items()
+    if not name.startswith(SLOW)
+}
 ONE_LINE = "Some words, as many as one line holds."
 
 
@@ -54,18 +77,24 @@ def forged(stated, change, *, sign=True):
     change(content)
     if sign:
         rest = {name: value for name, value in content.items() if name != "digest"}
-        content["digest"] = hashlib.sha256((json.dumps(rest, indent=2) + "\n").encode()).hexdigest()
+        content["digest"] = hashlib.sha256(
+            (json.dumps(rest, indent=2) + "\n").encode()
+        ).hexdigest()
     return json.dumps(content)
 
 
 def visible(page):
     """Text of a page."""
-    return html.unescape(re.sub(r"<[^>]+>", "", page.partition("</style>\n<section")[2]))
+    return html.unescape(
+        re.sub(r"<[^>]+>", "", page.partition("</style>\n<section")[2])
+    )
 
 
 @pytest.fixture(scope="module")
 def stated():
-    return statement(gaussian(sigma=4.0), delta=1e-5, epsilon=0.5, declared={"name": "heights"})
+    return statement(
+        gaussian(sigma=4.0), delta=1e-5, epsilon=0.5, declared={"name": "heights"}
+    )
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -79,14 +108,23 @@ def test_every_profile_has_a_statement_that_comes_back_byte_for_byte(name):
     VALIDATOR.validate(json.loads(text))
     content = made.content
     pairs = content["guarantee"]["pairs"] + content["guarantee"]["asked"]
-    assert all(p["epsilon"] == profile.epsilon(p["delta"]) for p in pairs if p["epsilon"] != "infinity")
+    assert all(
+        p["epsilon"] == profile.epsilon(p["delta"])
+        for p in pairs
+        if p["epsilon"] != "infinity"
+    )
     assert content["guarantee"]["profile"] == json.loads(json.dumps(profile.to_dict()))
     page = made.to_html()
     page.encode("utf-8")
     assert page.count("<section") == page.count("</section") == 1
-    assert not re.findall(r"<script|<b>|src=|href=|url\(|@import", page.replace("<b>Digest</b>", ""))
+    assert not re.findall(
+        r"<script|<b>|src=|href=|url\(|@import", page.replace("<b>Digest</b>", "")
+    )
     shown = visible(page)
-    for word in filter(str.isprintable, (profile.assumption, profile.source, profile.remark, profile.mechanism)):
+    for word in filter(
+        str.isprintable,
+        (profile.assumption, profile.source, profile.remark, profile.mechanism),
+    ):
         assert word in shown
     made.verify()
 
@@ -97,13 +135,20 @@ def test_figures_are_those_of_the_profile(stated):
         {"epsilon": profile.epsilon(1e-5), "delta": 1e-5},
         {"epsilon": 0.5, "delta": profile.delta(0.5)},
     ]
-    assert (guarantee["mu"], guarantee["misfit"], guarantee["tpr"]) == (0.25, 0.0, profile.tpr(0.001))
+    assert (guarantee["mu"], guarantee["misfit"], guarantee["tpr"]) == (
+        0.25,
+        0.0,
+        profile.tpr(0.001),
+    )
     assert from_dict(guarantee["profile"]).delta(1.0) == profile.delta(1.0)
 
 
 def test_levels_on_the_page_are_rounded_up(stated):
-    shown = re.findall(r"epsilon ([\d.]+) at delta ([\d.e-]+)", visible(stated.to_html()))
-    assert len(shown) == 6  # those asked for, and the five less the one without an epsilon
+    shown = re.findall(
+        r"epsilon ([\d.]+) at delta ([\d.e-]+)", visible(stated.to_html())
+    )
+    # those asked for, and the five less the one without an epsilon
+    assert len(shown) == 6
     exact = stated.content["guarantee"]["asked"] + stated.content["guarantee"]["pairs"]
     exact = [pair for pair in exact if pair["epsilon"] != "infinity"]
     for (epsilon, delta), pair in zip(shown, exact, strict=True):
@@ -115,7 +160,9 @@ def test_levels_on_the_page_are_rounded_up(stated):
 def test_what_is_not_told_is_unknown(stated):
     content = stated.content
     told = {**content["release"], **content["process"]}
-    assert {name for name, value in told.items() if not value.startswith("unknown")} == {"name", "method"}
+    assert {
+        name for name, value in told.items() if not value.startswith("unknown")
+    } == {"name", "method"}
     assert "counted" in content["process"]["tuning"]
     assert content["audit"]["verdict"].startswith("unknown")
 
@@ -124,10 +171,17 @@ def test_what_is_not_told_is_unknown(stated):
 def test_a_changed_statement_is_refused(stated, value):
     changes = {
         "epsilon": lambda content: content["guarantee"]["pairs"][2].update(epsilon=0.1),
-        "lower epsilon": lambda content: content["guarantee"]["profile"].update(status="proved", source="me"),
+        "lower epsilon": (
+            lambda content: content["guarantee"]["profile"].update(
+                status="proved", source="me"
+            )
+        ),
         "unit": lambda content: content["protection"].update(unit="one person"),
     }
-    with pytest.raises(ValueError, match="must have the digest of its content, got another one: the statement was"):
+    with pytest.raises(
+        ValueError,
+        match="must have the digest of its content, got another one: the statement was",
+    ):
         PrivacyStatement.from_json(forged(stated, changes[value], sign=False))
 
 
@@ -142,12 +196,18 @@ def test_a_changed_statement_is_refused(stated, value):
         (lambda c: c["protection"].update(unit="up to 5 records together"), "unit"),
         (lambda c: c["protection"].update(adjacency="zero-out"), "adjacency"),
         (lambda c: c["implementation"].update(noise=NOISE[0]), "noise"),
-        (lambda c: c["guarantee"]["profile"]["parameters"].update(sigma=3.0), "delta=1e-05"),
+        (
+            lambda c: c["guarantee"]["profile"]["parameters"].update(sigma=3.0),
+            "delta=1e-05",
+        ),
     ],
 )
 def test_a_forger_who_signs_is_found_by_computing_again(stated, change, wrong):
     accepted = PrivacyStatement.from_json(forged(stated, change))
-    with pytest.raises(ValueError, match=f"must say what the profile does, got other values of .*{wrong}"):
+    with pytest.raises(
+        ValueError,
+        match=f"must say what the profile does, got other values of .*{wrong}",
+    ):
         accepted.verify()
 
 
@@ -161,7 +221,9 @@ def test_a_forger_who_signs_is_found_by_computing_again(stated, change, wrong):
     ],
 )
 def test_what_describes_no_profile_is_refused(stated, change):
-    with pytest.raises(ValueError, match=r"must describe a profile|must be the name of a constructor"):
+    with pytest.raises(
+        ValueError, match=r"must describe a profile|must be the name of a constructor"
+    ):
         PrivacyStatement.from_json(forged(stated, change)).verify()
 
 
@@ -197,10 +259,23 @@ def test_what_the_schema_does_not_allow_is_refused_as_by_a_validator(stated, cha
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", "3", '{"schema": 1, "schema": 1}', '{"a": NaN}', '{"a": 1e999}', "[" * 100_000, "\ud800", "null"],
+    [
+        "",
+        "{",
+        "[]",
+        "3",
+        '{"schema": 1, "schema": 1}',
+        '{"a": NaN}',
+        '{"a": 1e999}',
+        "[" * 100_000,
+        "\ud800",
+        "null",
+    ],
 )
 def test_what_is_no_statement_is_refused(text):
-    with pytest.raises(ValueError, match=r"json must be the JSON of a statement|schema of statements"):
+    with pytest.raises(
+        ValueError, match=r"json must be the JSON of a statement|schema of statements"
+    ):
         PrivacyStatement.from_json(text)
 
 
@@ -223,8 +298,16 @@ def test_it_is_frozen_and_its_content_a_copy(stated):
     [
         (gaussian(sigma=2.0).group(3), "up to 3 records together"),
         (gaussian(sigma=2.0).group(2).compose(5).group(3), "up to 6 records together"),
-        (gaussian(sigma=2.0, adjacency="zero-out").for_adjacency("replace-one"), "one record"),
-        (gaussian(sigma=2.0, adjacency="zero-out").group(3).for_adjacency("replace-one"), "up to 3 records together"),
+        (
+            gaussian(sigma=2.0, adjacency="zero-out").for_adjacency("replace-one"),
+            "one record",
+        ),
+        (
+            gaussian(sigma=2.0, adjacency="zero-out")
+            .group(3)
+            .for_adjacency("replace-one"),
+            "up to 3 records together",
+        ),
         (
             compose(gaussian(sigma=2.0).group(2), laplace(scale=1.0)),
             "one record, or more in the parts that have a group",
@@ -239,7 +322,9 @@ def test_private_votes_are_not_stated():
     told = gnmax(sigma=20.0, counts=[[90, 5, 5]])
     mixed = compose(told, gaussian(sigma=1.0)).with_(status="refuted")
     for profile in (told, told.with_(status="proved"), mixed, told.compose(2)):
-        with pytest.raises(ValueError, match="profile must not depend on private records") as caught:
+        with pytest.raises(
+            ValueError, match="profile must not depend on private records"
+        ) as caught:
             statement(profile)
         assert "90" not in str(caught.value)
 
@@ -248,14 +333,25 @@ def test_a_number_of_records_that_is_protected_is_not_stated():
     profile = bagging(n=1234, subsample=10)
     for each in (profile, compose(profile, gaussian(sigma=1.0)), profile.compose(3)):
         with pytest.raises(
-            ValueError, match="shows the number of records, which adjacency='add-remove' protects"
+            ValueError,
+            match="shows the number of records, which adjacency='add-remove' protects",
         ) as caught:
             statement(each)
         assert "1234" not in str(caught.value)
-    public = statement(bagging(n=1234, subsample=10, adjacency="zero-out")).content["protection"]
-    assert (public["records"], public["unprotected"]) == ("1234", ["the number of records"])
-    assert statement(profile, n_public=True).content["protection"] == {**public, **adjacency_words("add-remove")}
-    without = statement(dp_sgd(noise_multiplier=1.0, sample_rate=0.1, steps=1)).content["protection"]
+    public = statement(bagging(n=1234, subsample=10, adjacency="zero-out")).content[
+        "protection"
+    ]
+    assert (public["records"], public["unprotected"]) == (
+        "1234",
+        ["the number of records"],
+    )
+    assert statement(profile, n_public=True).content["protection"] == {
+        **public,
+        **adjacency_words("add-remove"),
+    }
+    without = statement(dp_sgd(noise_multiplier=1.0, sample_rate=0.1, steps=1)).content[
+        "protection"
+    ]
     assert (without["records"], without["unprotected"]) == ("protected", [])
 
 
@@ -268,8 +364,16 @@ def adjacency_words(adjacency):
     ("arguments", "error", "message"),
     [
         ({"profile": "pure"}, TypeError, "profile must be a PrivacyProfile, got str"),
-        ({"declared": {"nmae": "x"}}, ValueError, "a name in declared must be one of 'name', 'method', 'released'"),
-        ({"declared": {"name": 3}}, TypeError, r"declared\['name'\] must be text, got int"),
+        (
+            {"declared": {"nmae": "x"}},
+            ValueError,
+            "a name in declared must be one of 'name', 'method', 'released'",
+        ),
+        (
+            {"declared": {"name": 3}},
+            TypeError,
+            r"declared\['name'\] must be text, got int",
+        ),
         ({"delta": 2.0}, ValueError, r"delta must be in \[0, 1\], got delta=2.0"),
         ({"epsilon": [-1.0]}, ValueError, "epsilon must be >= 0, got epsilon=-1.0"),
     ],
@@ -299,7 +403,9 @@ def test_the_page_begins_with_what_matters(profile, warning):
 def test_files(stated, tmp_path):
     for kind, text in ((".json", stated.to_json()), (".HTML", stated.to_html())):
         assert stated.save(tmp_path / f"a{kind}").read_bytes().decode() == text
-    with pytest.raises(ValueError, match=r"the ending of path must be one of '.json', '.html', '.pdf'"):
+    with pytest.raises(
+        ValueError, match=r"the ending of path must be one of '.json', '.html', '.pdf'"
+    ):
         stated.save(tmp_path / "a.docx")
     assert stated._repr_html_() in stated.to_html()
     printed = str(stated)
@@ -310,23 +416,39 @@ def test_files(stated, tmp_path):
 
 def test_a_missing_browser_is_named(stated, tmp_path, monkeypatch):
     monkeypatch.setattr(_chromium, "program", lambda: str(tmp_path / "no-browser"))
-    with pytest.raises(RuntimeError, match="a PDF needs Chromium or Chrome, none could be started"):
+    with pytest.raises(
+        RuntimeError, match="a PDF needs Chromium or Chrome, none could be started"
+    ):
         stated.save(tmp_path / "a.pdf")
     monkeypatch.setattr(_chromium, "find_spec", lambda name: None)
-    with pytest.raises(RuntimeError, match=re.escape(f"{install_command('pdf')} (not installed: playwright)")):
+    with pytest.raises(
+        RuntimeError,
+        match=re.escape(f"{install_command('pdf')} (not installed: playwright)"),
+    ):
         stated.save(tmp_path / "a.pdf")
 
 
 @pytest.mark.needs("browser")
 def test_it_is_one_sheet_of_paper_and_nothing_is_wider_than_a_phone(tmp_path):
-    told = {name: ONE_LINE for kind in ("release", "process") for name in SCHEMA["properties"][kind]["properties"]}
-    profile = dp_sgd(noise_multiplier=1.0, sample_rate=0.01, steps=10, adjacency="zero-out")
-    full = statement(profile.with_(remark="words " * 60, assumption="words " * 60), delta=[1e-5, 1e-6], declared=told)
+    told = {
+        name: ONE_LINE
+        for kind in ("release", "process")
+        for name in SCHEMA["properties"][kind]["properties"]
+    }
+    profile = dp_sgd(
+        noise_multiplier=1.0, sample_rate=0.01, steps=10, adjacency="zero-out"
+    )
+    full = statement(
+        profile.with_(remark="words " * 60, assumption="words " * 60),
+        delta=[1e-5, 1e-6],
+        declared=told,
+    )
     (sheet,) = pypdf.PdfReader(full.save(tmp_path / "a.pdf")).pages
     assert [round(float(side)) for side in sheet.mediabox[2:]] == [595, 842]
     assert full.content["digest"] in "".join(sheet.extract_text().split())
     long = statement(EXTREMES["long"]())
-    assert len(pypdf.PdfReader(long.save(tmp_path / "b.pdf")).pages) > 1  # nothing is cut
+    # nothing is cut
+    assert len(pypdf.PdfReader(long.save(tmp_path / "b.pdf")).pages) > 1
     with _chromium.browser() as opened:
         for made in (full, long):
             tab = opened.new_page(viewport={"width": 360, "height": 800})

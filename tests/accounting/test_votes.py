@@ -1,4 +1,6 @@
-"""Private votes: exact laws of the answers, brute force over all votes, second libraries, the theory notes' numbers."""
+"""Private votes: exact laws of the answers, brute force over all votes, second
+libraries, the theory notes' numbers.
+"""
 
 import itertools
 from functools import reduce
@@ -71,11 +73,13 @@ def test_pure_level_equals_brute_force(n_models, n_classes, beta, level):
     assert found == pytest.approx(brute, rel=1e-12)
     assert found == pytest.approx(level, rel=1e-11)
     widths = [np.ptp(np.log(p / q)) for p, q in moved_pairs(n_models, n_classes, beta)]
-    assert max(widths) == pytest.approx(2 * beta, rel=1e-9)  # the bounded range, for any number of models and classes
+    # the bounded range, for any number of models and classes
+    assert max(widths) == pytest.approx(2 * beta, rel=1e-9)
 
 
 @pytest.mark.parametrize(
-    ("answers", "expected"), [(1, 0.5), (10, 0.0781749259), (100, 0.02472108218), (1000, 0.00781749259)]
+    ("answers", "expected"),
+    [(1, 0.5), (10, 0.0781749259), (100, 0.02472108218), (1000, 0.00781749259)],
 )
 def test_calibration_known_values(answers, expected):
     beta = soft_vote_beta(1.0, DELTA, answers=answers)
@@ -83,14 +87,22 @@ def test_calibration_known_values(answers, expected):
     assert soft_vote(beta=beta, answers=answers).delta(1.0) <= DELTA
     if answers > 1:  # nothing is given away by the search for the best order
         assert zcdp(answers * (beta * (1 + 1e-7)) ** 2 / 2).delta(1.0) > DELTA
-    # bounded-range zCDP scales with the root of the number of answers; for one answer it is the smaller branch
-    assert np.sqrt(1 / answers) * 0.2472108218 == pytest.approx(beta if answers > 1 else 0.2472108218, rel=1e-9)
+    # bounded-range zCDP scales with the root of the number of answers; for one answer
+    # it is the smaller branch
+    assert np.sqrt(1 / answers) * 0.2472108218 == pytest.approx(
+        beta if answers > 1 else 0.2472108218, rel=1e-9
+    )
 
 
-@pytest.mark.parametrize(("n_models", "n_classes", "beta"), [(5, 2, 0.3), (6, 3, 0.7), (5, 4, 1.1)])
+@pytest.mark.parametrize(
+    ("n_models", "n_classes", "beta"), [(5, 2, 0.3), (6, 3, 0.7), (5, 4, 1.1)]
+)
 @pytest.mark.parametrize("epsilon", [0.0, 0.2, 0.8, 1.5])
 def test_one_answer_covers_brute_force(n_models, n_classes, beta, epsilon):
-    brute = max(np.maximum(p - np.exp(epsilon) * q, 0).sum() for p, q in moved_pairs(n_models, n_classes, beta))
+    brute = max(
+        np.maximum(p - np.exp(epsilon) * q, 0).sum()
+        for p, q in moved_pairs(n_models, n_classes, beta)
+    )
     delta = soft_vote(beta=beta).delta(epsilon)
     assert brute <= delta + 1e-15
     if n_classes == 2:
@@ -99,13 +111,23 @@ def test_one_answer_covers_brute_force(n_models, n_classes, beta, epsilon):
 
 
 @settings(max_examples=40)
-@given(beta=st.floats(1e-3, 2), answers=st.integers(1, 200), epsilon=st.floats(0, 5), n_models=st.integers(1, 60))
+@given(
+    beta=st.floats(1e-3, 2),
+    answers=st.integers(1, 200),
+    epsilon=st.floats(0, 5),
+    n_models=st.integers(1, 60),
+)
 def test_soft_vote_covers_the_exact_delta_and_grows(beta, answers, epsilon, n_models):
     profile = soft_vote(beta=beta, answers=answers)
     delta = profile.delta(epsilon)
     # rounding of sums of up to 200 terms, and of exponents near 0
-    assert soft_vote_exact_delta(epsilon, beta=beta, n_models=n_models, answers=answers) <= delta + 1e-12
-    assert bounded_range_delta(epsilon, width=2 * beta, answers=answers) <= delta + 1e-12
+    assert (
+        soft_vote_exact_delta(epsilon, beta=beta, n_models=n_models, answers=answers)
+        <= delta + 1e-12
+    )
+    assert (
+        bounded_range_delta(epsilon, width=2 * beta, answers=answers) <= delta + 1e-12
+    )
     assert soft_vote(beta=beta * 1.1, answers=answers).delta(epsilon) >= delta - 1e-12
     assert soft_vote(beta=beta, answers=answers + 1).delta(epsilon) >= delta - 1e-12
     level = soft_vote_pure_level(beta=beta, n_models=n_models, n_classes=2)
@@ -113,7 +135,11 @@ def test_soft_vote_covers_the_exact_delta_and_grows(beta, answers, epsilon, n_mo
 
 
 @settings(max_examples=40)
-@given(epsilon=st.floats(1e-3, 20), delta=st.sampled_from([0.0, 1e-12, 1e-5, 0.1, 0.9]), answers=st.integers(1, 3000))
+@given(
+    epsilon=st.floats(1e-3, 20),
+    delta=st.sampled_from([0.0, 1e-12, 1e-5, 0.1, 0.9]),
+    answers=st.integers(1, 3000),
+)
 def test_calibration_is_on_the_private_side(epsilon, delta, answers):
     beta = soft_vote_beta(epsilon, delta, answers=answers)
     assert soft_vote(beta=beta, answers=answers).delta(epsilon) <= delta
@@ -134,16 +160,40 @@ PUBLISHED = {
 def test_published_label_counts_have_delta_1e_3_and_overshoot(n):
     printed, paid = PUBLISHED[n]
     beta = 2 / n
-    assert tuple(noisy_vote_answers(e, 1e-3, inverse_scale=beta, analysis="published") for e in BUDGETS) == printed
+    assert (
+        tuple(
+            noisy_vote_answers(e, 1e-3, inverse_scale=beta, analysis="published")
+            for e in BUDGETS
+        )
+        == printed
+    )
     for epsilon, labels in zip(BUDGETS, printed, strict=True):
-        cost = noisy_vote(inverse_scale=beta, answers=labels, analysis="published").epsilon(1e-3)
-        less = noisy_vote(inverse_scale=beta, answers=labels - 1, analysis="published").epsilon(1e-3)
+        cost = noisy_vote(
+            inverse_scale=beta, answers=labels, analysis="published"
+        ).epsilon(1e-3)
+        less = noisy_vote(
+            inverse_scale=beta, answers=labels - 1, analysis="published"
+        ).epsilon(1e-3)
         assert less < epsilon <= cost  # the loop stops one label past the budget
-    # at the delta that the paper states, counted on the profile instead of by the loop's formula
+    # at the delta that the paper states, counted on the profile instead of by the
+    # loop's formula
     for epsilon, labels in zip(BUDGETS, paid, strict=True):
-        assert noisy_vote(inverse_scale=beta, answers=labels, analysis="published").epsilon(1e-5) <= epsilon
-        assert noisy_vote(inverse_scale=beta, answers=labels + 1, analysis="published").epsilon(1e-5) > epsilon
-        assert noisy_vote_answers(epsilon, 1e-5, inverse_scale=beta, analysis="published") == labels + 1
+        assert (
+            noisy_vote(
+                inverse_scale=beta, answers=labels, analysis="published"
+            ).epsilon(1e-5)
+            <= epsilon
+        )
+        assert (
+            noisy_vote(
+                inverse_scale=beta, answers=labels + 1, analysis="published"
+            ).epsilon(1e-5)
+            > epsilon
+        )
+        assert (
+            noisy_vote_answers(epsilon, 1e-5, inverse_scale=beta, analysis="published")
+            == labels + 1
+        )
 
 
 TIGHT = {
@@ -156,33 +206,48 @@ TIGHT = {
 @pytest.mark.parametrize("n", TIGHT)
 def test_tight_label_counts(n):
     for delta, expected in zip((1e-5, 1e-3), TIGHT[n], strict=True):
-        found = tuple(noisy_vote_answers(e, delta, inverse_scale=2 / n) for e in BUDGETS)
+        found = tuple(
+            noisy_vote_answers(e, delta, inverse_scale=2 / n) for e in BUDGETS
+        )
         assert found == expected
         for epsilon, labels in zip(BUDGETS, found, strict=True):
-            assert noisy_vote(inverse_scale=2 / n, answers=labels).delta(epsilon) <= delta
-            assert noisy_vote(inverse_scale=2 / n, answers=labels + 1).delta(epsilon) > delta
+            assert (
+                noisy_vote(inverse_scale=2 / n, answers=labels).delta(epsilon) <= delta
+            )
+            assert (
+                noisy_vote(inverse_scale=2 / n, answers=labels + 1).delta(epsilon)
+                > delta
+            )
 
 
 def chance(margin, beta):
     """Probability that the first of two classes wins, by quadrature over its noise."""
 
     def first_wins(y):
-        return stats.laplace.pdf(y, scale=1 / beta) * stats.laplace.cdf(margin + y, scale=1 / beta)
+        return stats.laplace.pdf(y, scale=1 / beta) * stats.laplace.cdf(
+            margin + y, scale=1 / beta
+        )
 
     far = 45 / beta
     points = [-far, *sorted({0.0, -float(margin)}), far]
     return sum(
-        integrate.quad(first_wins, a, b, epsabs=1e-14, limit=200)[0] for a, b in itertools.pairwise(points) if b > a
+        integrate.quad(first_wins, a, b, epsabs=1e-14, limit=200)[0]
+        for a, b in itertools.pairwise(points)
+        if b > a
     )
 
 
 @pytest.mark.parametrize(("n_models", "beta"), [(4, 0.9), (7, 0.3)])
 def test_exact_values_equal_quadrature(n_models, beta):
-    wins = np.array([chance(margin, beta) for margin in range(-n_models, n_models + 1, 2)])
+    wins = np.array(
+        [chance(margin, beta) for margin in range(-n_models, n_models + 1, 2)]
+    )
     before, after = wins[:-1], wins[1:]
     ratios = np.log([after / before, (1 - before) / (1 - after)])
     # quadrature to 1e-12
-    assert noisy_vote_pure_level(beta=beta, n_models=n_models) == pytest.approx(ratios.max(), abs=1e-10)
+    assert noisy_vote_pure_level(beta=beta, n_models=n_models) == pytest.approx(
+        ratios.max(), abs=1e-10
+    )
     log_odds = np.log(wins / (1 - wins))
     assert (np.diff(log_odds) <= 2 * beta + 1e-10).all()  # the bounded range
     for epsilon in (0.0, 0.2, 0.5):
@@ -191,8 +256,13 @@ def test_exact_values_equal_quadrature(n_models, beta):
         exact = noisy_vote_exact_delta(epsilon, beta=beta, n_models=n_models)
         assert exact == pytest.approx((gained + lost).max(), abs=1e-10)
         assert exact <= noisy_vote(inverse_scale=beta).delta(epsilon) + 1e-15
-    spread = {0: np.log1p(-before[0]), 1: np.log(before[0])}, {0: np.log1p(-after[0]), 1: np.log(after[0])}
-    library = privacy_loss_distribution.from_two_probability_mass_functions(*spread, value_discretization_interval=1e-5)
+    spread = (
+        {0: np.log1p(-before[0]), 1: np.log(before[0])},
+        {0: np.log1p(-after[0]), 1: np.log(after[0])},
+    )
+    library = privacy_loss_distribution.from_two_probability_mass_functions(
+        *spread, value_discretization_interval=1e-5
+    )
     several = noisy_vote_exact_delta(0.5, beta=beta, n_models=n_models, answers=5)
     assert several >= library.self_compose(5).get_delta_for_epsilon(0.5) - 1e-4
 
@@ -200,38 +270,72 @@ def test_exact_values_equal_quadrature(n_models, beta):
 def test_more_than_two_classes_use_the_pure_level():
     epsilons = np.linspace(0, 3, 31)
     three = noisy_vote(inverse_scale=0.1, answers=20, n_classes=3)
-    np.testing.assert_allclose(three.delta(epsilons), pure(0.2).compose(20).delta(epsilons), rtol=1e-12)
-    assert (noisy_vote(inverse_scale=0.1, answers=20).delta(epsilons) <= three.delta(epsilons) + 1e-15).all()
+    np.testing.assert_allclose(
+        three.delta(epsilons), pure(0.2).compose(20).delta(epsilons), rtol=1e-12
+    )
+    assert (
+        noisy_vote(inverse_scale=0.1, answers=20).delta(epsilons)
+        <= three.delta(epsilons) + 1e-15
+    ).all()
 
 
 def test_personalised_moments():
-    assert personalised_moments(3.0, inverse_scale=0.5, m=0.5) == pytest.approx(2 * 0.25 * 0.25 * 12)
-    np.testing.assert_allclose(personalised_moments([1, 2], inverse_scale=0.04), [0.0064, 0.0192])
-    # per instance, for two classes: the exact moment of one record's vote, k models of which a share m can turn
+    assert personalised_moments(3.0, inverse_scale=0.5, m=0.5) == pytest.approx(
+        2 * 0.25 * 0.25 * 12
+    )
+    np.testing.assert_allclose(
+        personalised_moments([1, 2], inverse_scale=0.04), [0.0064, 0.0192]
+    )
+    # per instance, for two classes: the exact moment of one record's vote, k models of
+    # which a share m can turn
     beta, m = 0.7, 0.6
     for margin in np.linspace(-2, 2, 21):
         p, q = chance(margin, beta), chance(margin - 2 * m, beta)
         for l in (1.0, 4.0):
             forth = np.log(p * (p / q) ** l + (1 - p) * ((1 - p) / (1 - q)) ** l)
             back = np.log(q * (q / p) ** l + (1 - q) * ((1 - q) / (1 - p)) ** l)
-            assert max(forth, back) <= personalised_moments(l, inverse_scale=beta, m=m) + 1e-10
+            assert (
+                max(forth, back)
+                <= personalised_moments(l, inverse_scale=beta, m=m) + 1e-10
+            )
 
 
 @settings(max_examples=30)
-@given(beta=st.floats(0.005, 1.5), answers=st.integers(1, 200), epsilon=st.floats(0, 5), n_models=st.integers(1, 60))
+@given(
+    beta=st.floats(0.005, 1.5),
+    answers=st.integers(1, 200),
+    epsilon=st.floats(0, 5),
+    n_models=st.integers(1, 60),
+)
 def test_noisy_vote_covers_the_exact_delta_and_grows(beta, answers, epsilon, n_models):
     delta = noisy_vote(inverse_scale=beta, answers=answers).delta(epsilon)
     # rounding of sums of up to 200 terms, and of exponents near 0
-    assert noisy_vote_exact_delta(epsilon, beta=beta, n_models=n_models, answers=answers) <= delta + 1e-12
-    assert delta <= noisy_vote(inverse_scale=beta, answers=answers, analysis="published").delta(epsilon) + 1e-12
-    assert delta <= noisy_vote(inverse_scale=1.1 * beta, answers=answers).delta(epsilon) + 1e-12
-    assert delta <= noisy_vote(inverse_scale=beta, answers=answers + 1).delta(epsilon) + 1e-12
+    assert (
+        noisy_vote_exact_delta(epsilon, beta=beta, n_models=n_models, answers=answers)
+        <= delta + 1e-12
+    )
+    assert (
+        delta
+        <= noisy_vote(inverse_scale=beta, answers=answers, analysis="published").delta(
+            epsilon
+        )
+        + 1e-12
+    )
+    assert (
+        delta
+        <= noisy_vote(inverse_scale=1.1 * beta, answers=answers).delta(epsilon) + 1e-12
+    )
+    assert (
+        delta
+        <= noisy_vote(inverse_scale=beta, answers=answers + 1).delta(epsilon) + 1e-12
+    )
     assert noisy_vote_pure_level(beta=beta, n_models=n_models) <= 2 * beta * (1 + 1e-12)
 
 
 def test_no_answer_fits_a_small_budget():
     assert noisy_vote_answers(0.01, 1e-9, inverse_scale=2.0) == 0
-    assert noisy_vote_answers(1.0, 0.0, inverse_scale=0.125) == 4  # pure level 2 inverse_scale each
+    # pure level 2 inverse_scale each
+    assert noisy_vote_answers(1.0, 0.0, inverse_scale=0.125) == 4
 
 
 PATE = {"sigma_threshold": 150.0, "sigma_answer": 40.0}  # 250 teachers, threshold 200
@@ -247,26 +351,38 @@ CONFIGURATION = [
 ]
 
 
-@pytest.mark.parametrize(("queries", "delta", "classical", "better", "exact", "advantage", "threshold"), CONFIGURATION)
-def test_configuration_that_bagging_is_compared_with(queries, delta, classical, better, exact, advantage, threshold):
+@pytest.mark.parametrize(
+    ("queries", "delta", "classical", "better", "exact", "advantage", "threshold"),
+    CONFIGURATION,
+)
+def test_configuration_that_bagging_is_compared_with(
+    queries, delta, classical, better, exact, advantage, threshold
+):
     profile = confident_gnmax(**PATE, queries=queries, answers=queries)
     assert profile.epsilon(delta) == pytest.approx(exact, abs=1e-8)
     assert profile.advantage == pytest.approx(advantage, abs=1e-6)
-    published = confident_gnmax(**PATE, queries=queries, answers=queries, analysis="published").epsilon(delta)
+    published = confident_gnmax(
+        **PATE, queries=queries, answers=queries, analysis="published"
+    ).epsilon(delta)
     assert published == pytest.approx(classical, abs=6e-5)  # the table's grid of orders
     assert published <= classical + 1e-6
     converted = zcdp(queries * (0.5 / 150**2 + 1 / 40**2)).epsilon(delta)
     assert converted == pytest.approx(better, abs=6e-5)
     assert converted <= better + 1e-6
-    compared = confident_gnmax(**PATE, queries=queries, answers=0, analysis="published").epsilon(delta)
+    compared = confident_gnmax(
+        **PATE, queries=queries, answers=0, analysis="published"
+    ).epsilon(delta)
     assert compared == pytest.approx(threshold, abs=2e-6)
 
 
 def answer_distribution(counts, sigma):
-    """Probability of each class, [n_classes], by the trapezoidal rule over the noisy count of the winner."""
+    """Probability of each class, [n_classes], by the trapezoidal rule over the noisy
+    count of the winner.
+    """
     z = np.linspace(-12.0, 12.0, 481)
     noisy = counts[:, None] + sigma * z  # [n_classes, points]
-    below = special.log_ndtr((noisy[:, None] - counts[:, None]) / sigma)  # [winner, other, points]
+    # [winner, other, points]
+    below = special.log_ndtr((noisy[:, None] - counts[:, None]) / sigma)
     others = below.sum(1) - below[np.arange(len(counts)), np.arange(len(counts))]
     return np.trapezoid(np.exp(others - z**2 / 2), z, axis=-1) / np.sqrt(2 * np.pi)
 
@@ -294,25 +410,39 @@ def test_data_dependent_bound_holds_in_both_directions():
         sigma = 10 ** generator.uniform(-0.3, 1.3)
         majority = generator.beta(4, 1)
         chances = [majority, *[(1 - majority) / (n_classes - 1)] * (n_classes - 1)]
-        counts = generator.multinomial(generator.integers(2, 40), chances, size=queries).astype(float)
-        known, worst = gnmax(sigma=sigma, counts=counts), gnmax(sigma=sigma, answers=queries)
+        counts = generator.multinomial(
+            generator.integers(2, 40), chances, size=queries
+        ).astype(float)
+        known, worst = (
+            gnmax(sigma=sigma, counts=counts),
+            gnmax(sigma=sigma, answers=queries),
+        )
         epsilons = np.linspace(0.0, 1.2 * worst.epsilon(1e-5), 9)
         bound = known.delta(epsilons, direction="remove")  # the same in both
         smaller += bool((bound < 0.9 * worst.delta(epsilons)).any())
         here = together([answer_distribution(votes, sigma) for votes in counts])
-        neighbours = [[answer_distribution(moved, sigma) for moved in moved_votes(votes)] for votes in counts]
-        for other in (together(choice) for choice in product(*(each[:4] for each in neighbours))):
+        neighbours = [
+            [answer_distribution(moved, sigma) for moved in moved_votes(votes)]
+            for votes in counts
+        ]
+        for other in (
+            together(choice) for choice in product(*(each[:4] for each in neighbours))
+        ):
             for one, two in ((here, other), (other, here)):
                 exact = np.maximum(one - np.exp(epsilons)[:, None] * two, 0.0).sum(-1)
                 assert (exact <= bound * (1 + 1e-9) + 1e-13).all(), (counts, sigma)
                 seen = bound > 1e-9
-                closest = max(closest, float((exact[seen] / bound[seen]).max(initial=0.0)))
+                closest = max(
+                    closest, float((exact[seen] / bound[seen]).max(initial=0.0))
+                )
     assert closest > 0.5  # the bound is not idle ...
     assert smaller > 20  # ... nor the one that needs no votes
 
 
 def test_reverse_direction_of_the_vote_that_refuted_one_direction():
-    """Counts 11 and 5, sigma 0.8: Theorem 6 of Papernot et al. (2018) alone gave delta(7.5) = 8.8e-6."""
+    """Counts 11 and 5, sigma 0.8: Theorem 6 of Papernot et al. (2018) alone gave
+    delta(7.5) = 8.8e-6.
+    """
     likely, moved = (special.ndtr(lead / (np.sqrt(2) * 0.8)) for lead in (6.0, 4.0))
     reverse = (1 - moved) - np.exp(7.5) * (1 - likely)
     assert reverse == pytest.approx(1.007e-4, rel=1e-3)
@@ -327,8 +457,12 @@ BOUNDS = [
 ]
 
 
-@pytest.mark.parametrize(("counts", "sigma", "order", "q", "theorem", "independent"), BOUNDS)
-def test_data_dependent_divergence_is_that_of_the_merged_pair(counts, sigma, order, q, theorem, independent):
+@pytest.mark.parametrize(
+    ("counts", "sigma", "order", "q", "theorem", "independent"), BOUNDS
+)
+def test_data_dependent_divergence_is_that_of_the_merged_pair(
+    counts, sigma, order, q, theorem, independent
+):
     """By quadrature, and below the theorem that it replaces."""
     curve = _DataDependent(np.array([counts], dtype=float), sigma)
     assert np.exp(curve._log_q[0]) == pytest.approx(q, rel=1e-9)
@@ -344,30 +478,50 @@ def test_data_dependent_divergence_is_that_of_the_merged_pair(counts, sigma, ord
             np.trapezoid(np.exp(order * d[one] + (1 - order) * d[two]), x)
             for d, x in zip(densities, tails, strict=True)
         )
-        divergences.append(np.log(outside + middle[one] ** order * middle[two] ** (1 - order)) / (order - 1))
+        divergences.append(
+            np.log(outside + middle[one] ** order * middle[two] ** (1 - order))
+            / (order - 1)
+        )
     assert curve(np.array(order)) == pytest.approx(max(divergences), rel=1e-6)
     assert curve(np.array(order)) <= theorem < independent * (1 + 1e-12)
     assert order / sigma**2 == independent
 
 
 def test_a_number_of_answers_that_depends_on_the_data():
-    """Two noisy comparisons, each answered (by the sign of a lead) only where it passes: all runs, integrated."""
+    """Two noisy comparisons, each answered (by the sign of a lead) only where it
+    passes: all runs, integrated.
+    """
     cut, sigma_threshold, sigma_answer = 4.0, 1.5, 1.0
-    profile = confident_gnmax(sigma_threshold=sigma_threshold, sigma_answer=sigma_answer, queries=2, answers=1)
+    profile = confident_gnmax(
+        sigma_threshold=sigma_threshold, sigma_answer=sigma_answer, queries=2, answers=1
+    )
     assert "Smith and Thakurta (2022)" in profile.source
 
     def runs(votes):
-        """Stops for good after one answer: probability of (none, none), (none, class), (class, stopped)."""
+        """Stops for good after one answer: probability of (none, none), (none,
+        class), (class, stopped).
+        """
         passes = [special.ndtr((max(v) - cut) / sigma_threshold) for v in votes]
-        wins = [special.ndtr((v[0] - v[1]) / (np.sqrt(2) * sigma_answer)) for v in votes]
-        first, second = ([p * w, p * (1 - w)] for p, w in zip(passes, wins, strict=True))
-        return np.array([(1 - passes[0]) * (1 - passes[1]), *[(1 - passes[0]) * p for p in second], *first])
+        wins = [
+            special.ndtr((v[0] - v[1]) / (np.sqrt(2) * sigma_answer)) for v in votes
+        ]
+        first, second = (
+            [p * w, p * (1 - w)] for p, w in zip(passes, wins, strict=True)
+        )
+        return np.array(
+            [
+                (1 - passes[0]) * (1 - passes[1]),
+                *[(1 - passes[0]) * p for p in second],
+                *first,
+            ]
+        )
 
     reached = 0.0
     for counts in product(range(6), repeat=2):
         for moves in product((-1, 1), repeat=2):
             pairs = [
-                (np.array([5.0 - c, c]), np.array([5.0 - c - m, c + m])) for c, m in zip(counts, moves, strict=True)
+                (np.array([5.0 - c, c]), np.array([5.0 - c - m, c + m]))
+                for c, m in zip(counts, moves, strict=True)
             ]
             one, two = (runs([pair[side] for pair in pairs]) for side in (0, 1))
             for epsilon in (0.0, 0.5, 1.0, 2.0):
@@ -383,25 +537,40 @@ def test_votes_make_the_guarantee_per_instance():
     assert known.epsilon(1e-5) < 0.5 * worst.epsilon(1e-5)
     assert (worst.status, known.status) == ("proved", "per-instance")
     assert "sanitised" in known.assumption
-    assert known.to_dict()["parameters"]["counts"] == [300, 10]  # the private votes themselves are not kept
+    # the private votes themselves are not kept
+    assert known.to_dict()["parameters"]["counts"] == [300, 10]
     # order by order the batches add, whatever the order of queries and classes
-    parts = [_DataDependent(counts[i : i + 1].astype(float), 40.0)(np.array(8.0)) for i in range(300)]
-    assert _DataDependent(counts.astype(float), 40.0)(np.array(8.0)) == pytest.approx(sum(parts), rel=1e-12)
+    parts = [
+        _DataDependent(counts[i : i + 1].astype(float), 40.0)(np.array(8.0))
+        for i in range(300)
+    ]
+    assert _DataDependent(counts.astype(float), 40.0)(np.array(8.0)) == pytest.approx(
+        sum(parts), rel=1e-12
+    )
     shuffled = gnmax(sigma=40.0, counts=counts[::-1, ::-1])
     assert shuffled.epsilon(1e-5) == pytest.approx(known.epsilon(1e-5), rel=1e-12)
-    assert known.compose(2).epsilon(1e-5) == pytest.approx(gnmax(sigma=40.0, answers=2, counts=counts).epsilon(1e-5))
+    assert known.compose(2).epsilon(1e-5) == pytest.approx(
+        gnmax(sigma=40.0, answers=2, counts=counts).epsilon(1e-5)
+    )
     confident = confident_gnmax(**PATE, queries=400, answers=300, counts=counts)
     assert known.epsilon(1e-5) < confident.epsilon(1e-5)
-    assert confident.epsilon(1e-5) < confident_gnmax(**PATE, queries=400, answers=300).epsilon(1e-5)
+    assert confident.epsilon(1e-5) < confident_gnmax(
+        **PATE, queries=400, answers=300
+    ).epsilon(1e-5)
 
 
 @settings(max_examples=10)
 @given(
-    counts=st.lists(st.lists(st.integers(0, 250), min_size=3, max_size=3), min_size=1, max_size=5),
+    counts=st.lists(
+        st.lists(st.integers(0, 250), min_size=3, max_size=3), min_size=1, max_size=5
+    ),
     sigma=st.floats(2, 200),
 )
 def test_known_votes_never_cost_more(counts, sigma):
-    known, worst = gnmax(sigma=sigma, counts=counts), gnmax(sigma=sigma, answers=len(counts))
+    known, worst = (
+        gnmax(sigma=sigma, counts=counts),
+        gnmax(sigma=sigma, answers=len(counts)),
+    )
     epsilons = np.array([0.0, 0.1, 1.0, 4.0])
     assert (known.delta(epsilons) <= worst.delta(epsilons) + 1e-12).all()
     assert (known.tradeoff([0.01, 0.3]) >= worst.tradeoff([0.01, 0.3]) - 1e-12).all()
@@ -413,18 +582,36 @@ def test_known_votes_never_cost_more(counts, sigma):
 @given(sigma=st.floats(1, 200), answers=st.integers(1, 1000), epsilon=st.floats(0, 5))
 def test_guarantee_grows_with_answers_and_falls_with_noise(sigma, answers, epsilon):
     delta = gnmax(sigma=sigma, answers=answers).delta(epsilon)
-    assert delta <= gnmax(sigma=sigma, answers=answers, analysis="published").delta(epsilon) + 1e-12
+    assert (
+        delta
+        <= gnmax(sigma=sigma, answers=answers, analysis="published").delta(epsilon)
+        + 1e-12
+    )
     assert delta <= gnmax(sigma=sigma, answers=answers + 1).delta(epsilon) + 1e-12
     assert delta >= gnmax(sigma=sigma * 1.1, answers=answers).delta(epsilon) - 1e-12
-    assert delta == pytest.approx(gaussian(sigma=sigma, sensitivity=np.sqrt(2 * answers)).delta(epsilon), abs=1e-12)
-    assert delta == pytest.approx(chunk_filter(budget=answers, sigma=sigma).delta(epsilon), abs=1e-12)
+    assert delta == pytest.approx(
+        gaussian(sigma=sigma, sensitivity=np.sqrt(2 * answers)).delta(epsilon),
+        abs=1e-12,
+    )
+    assert delta == pytest.approx(
+        chunk_filter(budget=answers, sigma=sigma).delta(epsilon), abs=1e-12
+    )
 
 
 def test_chunk_filter():
     same = gaussian(sigma=1 / 0.3535533906)
-    np.testing.assert_allclose(chunk_filter(budget=100, sigma=40.0).delta([0, 1]), same.delta([0, 1]), rtol=1e-8)
+    np.testing.assert_allclose(
+        chunk_filter(budget=100, sigma=40.0).delta([0, 1]),
+        same.delta([0, 1]),
+        rtol=1e-8,
+    )
     general = chunk_filter(budget=100, sigma=40.0, one_hot=False)
-    np.testing.assert_allclose(general.delta([0, 1]), gaussian(sigma=40.0, sensitivity=20.0).delta([0, 1]), rtol=1e-12)
-    # the worst one-hot votes: two teachers that spend all of their budgets on different classes at every question
+    np.testing.assert_allclose(
+        general.delta([0, 1]),
+        gaussian(sigma=40.0, sensitivity=20.0).delta([0, 1]),
+        rtol=1e-12,
+    )
+    # the worst one-hot votes: two teachers that spend all of their budgets on different
+    # classes at every question
     shift = np.array([[1.0, -1.0]] * 100)
     assert np.linalg.norm(shift) / 40 == pytest.approx(0.3535533906, rel=1e-9)

@@ -1,4 +1,5 @@
-"""Faults that were in this package or are common elsewhere, each kept as a small broken copy.
+"""Faults that were in this package or are common elsewhere, each kept as a small broken
+copy.
 
 They are what attacks must succeed on; nothing here protects anything.
 """
@@ -22,26 +23,38 @@ L2 = 0.06
 
 def minimiser(X: Any, y: Any, l2: float = L2, n_classes: int = 2) -> Any:
     """Minimiser of the regularised logistic loss, and its sensitivity: not private."""
-    return fit_minimiser(X, y, n_classes=n_classes, l2=l2, intercept=False, device="cpu")
+    return fit_minimiser(
+        X, y, n_classes=n_classes, l2=l2, intercept=False, device="cpu"
+    )
 
 
 class OutputPerturbation:
-    """Minimiser plus normal noise, all of it decided by an integer of 31 bits that ``random_state`` gives."""
+    """Minimiser plus normal noise, all of it decided by an integer of 31 bits that
+    ``random_state`` gives.
+    """
 
     seed_bits = 31
 
-    def __init__(self, epsilon: float = 0.1, delta: float = 1e-6, random_state: Any = None) -> None:
+    def __init__(
+        self, epsilon: float = 0.1, delta: float = 1e-6, random_state: Any = None
+    ) -> None:
         self.epsilon, self.delta, self.random_state = epsilon, delta, random_state
 
     def fit(self, X: Any, y: Any) -> OutputPerturbation:
         exact = minimiser(X, y)
         self.n_features_in_ = X.shape[1]
-        self.sigma_ = gaussian_sigma(self.epsilon, self.delta, sensitivity=exact.sensitivity())
-        self.coef_ = exact.weights + self._generator().normal(0.0, self.sigma_, exact.weights.shape)
+        self.sigma_ = gaussian_sigma(
+            self.epsilon, self.delta, sensitivity=exact.sensitivity()
+        )
+        self.coef_ = exact.weights + self._generator().normal(
+            0.0, self.sigma_, exact.weights.shape
+        )
         return self
 
     def _generator(self) -> Any:
-        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        return np.random.default_rng(
+            check_random_state(self.random_state).randint(2**31 - 1)
+        )
 
 
 class GlobalNoise(OutputPerturbation):
@@ -52,7 +65,9 @@ class GlobalNoise(OutputPerturbation):
 
 
 class NoiseDrawnOnce(OutputPerturbation):
-    """The operating system is asked once, at import: threads and forked processes share its answer."""
+    """The operating system is asked once, at import: threads and forked processes
+    share its answer.
+    """
 
     entropy = np.random.SeedSequence().entropy
 
@@ -66,7 +81,9 @@ def fit(kind: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class NoisyAnswers:
-    """Logit of class 1 of 3 by a minimiser, with noise in proportion to the Euclidean norm of the query."""
+    """Logit of class 1 of 3 by a minimiser, with noise in proportion to the
+    Euclidean norm of the query.
+    """
 
     answers = 400
 
@@ -76,8 +93,13 @@ class NoisyAnswers:
     def fit(self, X: Any, y: Any) -> NoisyAnswers:
         exact = minimiser(X, y, 1e-3, n_classes=3)
         self.n_features_in_, self.exact_ = X.shape[1], exact.weights[1]
-        self.scale_ = exact.sensitivity() * gaussian_sigma(0.1, 1e-6) * self.answers**0.5
-        self.left, self.generator_ = self.answers, np.random.default_rng(self.random_state)
+        self.scale_ = (
+            exact.sensitivity() * gaussian_sigma(0.1, 1e-6) * self.answers**0.5
+        )
+        self.left, self.generator_ = (
+            self.answers,
+            np.random.default_rng(self.random_state),
+        )
         return self
 
     def decision_function(self, X: Any) -> Any:
@@ -86,13 +108,17 @@ class NoisyAnswers:
             raise RuntimeError("no answers left")
         with np.errstate(over="ignore", invalid="ignore"):
             logits = X @ self.exact_
-            noise = self.generator_.normal(size=len(X)) * (self.scale_ * np.linalg.norm(X, axis=1))
+            noise = self.generator_.normal(size=len(X)) * (
+                self.scale_ * np.linalg.norm(X, axis=1)
+            )
             self.left -= len(X)
             return logits + noise
 
 
 class OpenBudget:
-    """Counts answers in attributes that can be written to, and takes any number for a count."""
+    """Counts answers in attributes that can be written to, and takes any number for
+    a count.
+    """
 
     def __init__(self, answers: int) -> None:
         self.answers, self.released = answers, 0
@@ -107,16 +133,25 @@ class OpenBudget:
 
 
 class LiveVote:
-    """Noisy votes whose noise is read from a parameter at each answer, and a profile that can be written to."""
+    """Noisy votes whose noise is read from a parameter at each answer, and a profile
+    that can be written to.
+    """
 
-    def __init__(self, sigma: float = 1000.0, answers: int = 10, **parameters: Any) -> None:
+    def __init__(
+        self, sigma: float = 1000.0, answers: int = 10, **parameters: Any
+    ) -> None:
         self.sigma, self.answers = sigma, answers
         self.epsilon = parameters.get("epsilon", 0.1)
 
     def fit(self, X: Any, y: Any) -> LiveVote:
         self.n_features_in_, self.generator_ = X.shape[1], np.random.default_rng(0)
         self.budget_ = OpenBudget(400)
-        self.profile_ = SimpleNamespace(status="proved", parameters={"sigma": self.sigma}, assumption="", adjacency="x")
+        self.profile_ = SimpleNamespace(
+            status="proved",
+            parameters={"sigma": self.sigma},
+            assumption="",
+            adjacency="x",
+        )
         return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -131,11 +166,15 @@ class LiveVote:
 
     def predict(self, X: Any) -> Any:
         self.budget_.spend(len(X))
-        return (self.votes(X) + self.sigma * self.generator_.normal(size=len(X)) > 0).astype(int)
+        return (
+            self.votes(X) + self.sigma * self.generator_.normal(size=len(X)) > 0
+        ).astype(int)
 
 
 class FailsLate:
-    """Estimator that writes its profile before the last step of a fit, which may fail."""
+    """Estimator that writes its profile before the last step of a fit, which may
+    fail.
+    """
 
     def __init__(self, epsilon: float, student: Any) -> None:
         self.epsilon, self.student = epsilon, student
@@ -168,7 +207,10 @@ class Refuses:
         X = np.asarray(X, dtype=np.float64)
         norms = np.linalg.norm(X, axis=1)
         if (norms > self.norm).any():
-            raise ValueError(f"{(norms > self.norm).sum()} rows are longer than {self.norm}, up to {norms.max():.7g}")
+            raise ValueError(
+                f"{(norms > self.norm).sum()} rows are longer than {self.norm}, up to"
+                f" {norms.max():.7g}"
+            )
         if not np.isin(y, [0, 1]).any():
             raise ValueError("no label is among classes")
         if unknown := set(y.tolist()) - {0, 1}:
@@ -180,9 +222,17 @@ class Refuses:
             raise ValueError(f"{len(shared)} public rows are private")
         correlation = np.abs((X * (2 * y - 1)[:, None]).mean(axis=0)).max()
         if correlation > 0.05:
-            warnings.warn(f"did not converge: {correlation:.3f}", RuntimeWarning, stacklevel=2)
-        self.n_features_in_, self.loss_, self.agreement_ = X.shape[1], float(X.mean()), norms.mean()
-        self.coef_ = minimiser(X, y).weights + np.random.default_rng().normal(0, 100, (2, X.shape[1]))
+            warnings.warn(
+                f"did not converge: {correlation:.3f}", RuntimeWarning, stacklevel=2
+            )
+        self.n_features_in_, self.loss_, self.agreement_ = (
+            X.shape[1],
+            float(X.mean()),
+            norms.mean(),
+        )
+        self.coef_ = minimiser(X, y).weights + np.random.default_rng().normal(
+            0, 100, (2, X.shape[1])
+        )
         return self
 
     def publish(self) -> Refuses:
@@ -198,13 +248,19 @@ class Refuses:
 
 
 def trees_within_the_data(X: Any, y: Any, **parameters: Any) -> Any:
-    """Random trees whose thresholds lie between the least and the largest number that occur."""
+    """Random trees whose thresholds lie between the least and the largest number
+    that occur.
+    """
     bounds = (X.min(axis=0), X.max(axis=0))
-    return RandomTrees(0.1, n_trees=8, classes=[0, 1], bounds=bounds, **parameters).fit(X, y)
+    return RandomTrees(0.1, n_trees=8, classes=[0, 1], bounds=bounds, **parameters).fit(
+        X, y
+    )
 
 
 class NaiveDescent:
-    """Rows are divided by norms whose squares are formed in the rows' own precision; what is not finite is refused."""
+    """Rows are divided by norms whose squares are formed in the rows' own precision;
+    what is not finite is refused.
+    """
 
     def fit(self, X: Any, y: Any) -> NaiveDescent:
         if not np.isfinite(clipped(X, 1.0)).all():
@@ -223,14 +279,18 @@ def clipped(rows: Any, norm: float) -> Any:
 
 
 class OverflowingDescent:
-    """Steps of DP-SGD as they were: a residual of 0 times an infinite squared norm is not a number."""
+    """Steps of DP-SGD as they were: a residual of 0 times an infinite squared norm
+    is not a number.
+    """
 
     def fit(self, X: Any, y: Any) -> OverflowingDescent:
         weights = np.zeros((2, X.shape[1]), X.dtype)
         with np.errstate(all="ignore"):
             squares = np.square(X).sum(axis=1)
             for _ in range(2):
-                residuals = 1 / (1 + np.exp(-weights @ X.T)) - np.stack([1 - y, y]).astype(X.dtype)
+                residuals = 1 / (1 + np.exp(-weights @ X.T)) - np.stack(
+                    [1 - y, y]
+                ).astype(X.dtype)
                 residuals *= np.minimum(1, 1 / np.sqrt(residuals**2 * squares))
                 weights -= residuals @ X
         if not np.isfinite(weights).all():

@@ -1,8 +1,10 @@
-"""The catalogue of attacks: what each does, the broken copy that it breaks, and the estimators that it must not break.
+"""The catalogue of attacks: what each does, the broken copy that it breaks, and the
+estimators that it must not break.
 
-An attack is a function of a target, and its evidence says whether it got past a guarantee, with a figure. It is run
-against a small broken copy, where it must succeed, and against estimators of ours, where it must not. Attacks are
-deterministic, or succeed by chance with a probability below 1e-9.
+An attack is a function of a target, and its evidence says whether it got past a
+guarantee, with a figure. It is run against a small broken copy, where it must succeed,
+and against estimators of ours, where it must not. Attacks are deterministic, or succeed
+by chance with a probability below 1e-9.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ CATALOGUE: list[Attack] = []
 
 
 class Evidence(NamedTuple):
-    """What an attack saw: whether it got past the guarantee, and a figure or a message that shows it."""
+    """What an attack saw: whether it got past the guarantee, and a figure or a
+    message that shows it.
+    """
 
     success: bool
     figure: str
@@ -33,7 +37,9 @@ class Evidence(NamedTuple):
 
 @dataclass(frozen=True)
 class Attack:
-    """One attack, the broken copy that it gets past, and the targets that it must not get past."""
+    """One attack, the broken copy that it gets past, and the targets that it must
+    not get past.
+    """
 
     run: Callable[[Any], Evidence]
     broken: Any
@@ -55,7 +61,9 @@ class Attack:
         return str(self.run.__doc__).splitlines()[0]
 
 
-def attack(*, broken: Any, ours: Mapping[str, Any]) -> Callable[[Callable[[Any], Evidence]], Callable[[Any], Evidence]]:
+def attack(
+    *, broken: Any, ours: Mapping[str, Any]
+) -> Callable[[Callable[[Any], Evidence]], Callable[[Any], Evidence]]:
     """Enter the function below into the catalogue."""
 
     def enter(run: Callable[[Any], Evidence]) -> Callable[[Any], Evidence]:
@@ -73,7 +81,9 @@ def attacks() -> list[Attack]:
 
 
 def figures() -> Iterator[dict[str, str]]:
-    """Rows of a table: family, attack, the broken copy's figure, the target, its figure."""
+    """Rows of a table: family, attack, the broken copy's figure, the target, its
+    figure.
+    """
     for entry in attacks():
         theirs = entry.run(entry.broken)
         for name, target in entry.ours.items():

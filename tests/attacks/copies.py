@@ -1,7 +1,8 @@
-"""Copies of an estimator that answers: by pickle, deepcopy, joblib, attributes, threads and forked processes.
+"""Copies of an estimator that answers: by pickle, deepcopy, joblib, attributes, threads
+and forked processes.
 
-The target is a function (X, y, **parameters) that fits a method with a guarantee of 400 answers. However it is copied,
-no more than 400 answers may be had in all.
+The target is a function (X, y, **parameters) that fits a method with a guarantee of 400
+answers. However it is copied, no more than 400 answers may be had in all.
 """
 
 import copy
@@ -38,7 +39,11 @@ def _answered(*fitted, times=3):
 
 
 def _ask(fitted, rows):
-    return fitted.predict(rows) if hasattr(fitted, "predict") else fitted.decision_function(rows)
+    return (
+        fitted.predict(rows)
+        if hasattr(fitted, "predict")
+        else fitted.decision_function(rows)
+    )
 
 
 def _evidence(total):
@@ -56,7 +61,9 @@ def deep_copies(target):
 def pickled_copies(target):
     """Ask the estimator and two unpickled copies in turn."""
     fitted = target(X, Y)
-    return _evidence(_answered(fitted, *(pickle.loads(pickle.dumps(fitted)) for _ in range(2))))
+    return _evidence(
+        _answered(fitted, *(pickle.loads(pickle.dumps(fitted)) for _ in range(2)))
+    )
 
 
 @attack(broken=COUNTER, ours=TARGETS)
@@ -79,7 +86,9 @@ def instance_dictionary(target):
 
 @attack(broken=COUNTER, ours=TARGETS)
 def saved_dictionary(target):
-    """After the last answer, put back the __dict__ from before the first. A count stored in it would start again."""
+    """After the last answer, put back the __dict__ from before the first. A count
+    stored in it would start again.
+    """
     fitted = target(X, Y)
     before = dict(vars(fitted))
     total = _answered(fitted)
@@ -89,7 +98,9 @@ def saved_dictionary(target):
 
 @attack(broken=COUNTER, ours=TARGETS)
 def reduced_by_hand(target):
-    """Rebuild copies from the function, the arguments and the state that __reduce_ex__ returns."""
+    """Rebuild copies from the function, the arguments and the state that
+    __reduce_ex__ returns.
+    """
     fitted = target(X, Y)
 
     def rebuilt():
@@ -125,19 +136,25 @@ def _during(target, by):
 
 @attack(broken=COUNTER, ours=TARGETS)
 def deepcopy_during_an_answer(target):
-    """Copy the estimator by deepcopy while it reads a query, before the answer is counted."""
+    """Copy the estimator by deepcopy while it reads a query, before the answer is
+    counted.
+    """
     return _during(target, copy.deepcopy)
 
 
 @attack(broken=COUNTER, ours=TARGETS)
 def pickle_during_an_answer(target):
-    """Copy the estimator by pickle while it reads a query, before the answer is counted."""
+    """Copy the estimator by pickle while it reads a query, before the answer is
+    counted.
+    """
     return _during(target, lambda fitted: pickle.loads(pickle.dumps(fitted)))
 
 
 @attack(broken=lambda X, y: _Races().fit(X, y), ours=TARGETS)
 def threads_that_race(target):
-    """Ask from eight threads at once. Each asks more than once, each time for half of the budget."""
+    """Ask from eight threads at once. Each asks more than once, each time for half
+    of the budget.
+    """
     fitted, answered = target(X, Y), []
     start = threading.Barrier(8)
 
@@ -175,7 +192,9 @@ class _Races(broken.NoisyAnswers):
 
 @attack(broken=COUNTER, ours=TARGETS)
 def forked_copies(target):
-    """Fork the process. The child answers from its copy of the count, and the parent from its own."""
+    """Fork the process. The child answers from its copy of the count, and the parent
+    from its own.
+    """
     fitted = target(X, Y)
     reader, writer = os.pipe()
     with warnings.catch_warnings(action="ignore"):  # newer Pythons warn of threads
@@ -195,9 +214,13 @@ def forked_copies(target):
     return _evidence(theirs + _answered(fitted))
 
 
-@attack(broken=lambda X, y: _CountsLabels().fit(X, y), ours=TARGETS | ours("FilteredVote"))
+@attack(
+    broken=lambda X, y: _CountsLabels().fit(X, y), ours=TARGETS | ours("FilteredVote")
+)
 def methods_that_do_not_count(target):
-    """Call every public method that takes queries. Each method that answers must spend budget."""
+    """Call every public method that takes queries. Each method that answers must
+    spend budget.
+    """
     free, asked = [], queries(20)
     for name in dir(target(X, Y)):
         fitted = target(X, Y)
@@ -216,7 +239,9 @@ def methods_that_do_not_count(target):
 def _spent(fitted):
     if hasattr(fitted, "ledger_"):
         return fitted.ledger_.answered
-    return fitted.budget_.released if hasattr(fitted, "budget_") else ANSWERS - fitted.left
+    return (
+        fitted.budget_.released if hasattr(fitted, "budget_") else ANSWERS - fitted.left
+    )
 
 
 class _CountsLabels(broken.NoisyAnswers):
@@ -226,9 +251,16 @@ class _CountsLabels(broken.NoisyAnswers):
 
 @attack(broken=lambda X, y: _TeachersVote().fit(X, y), ours=ours("FilteredVote"))
 def votes_of_copies(target):
-    """Copy a vote whose teachers may each vote ten times, and add up a teacher's votes in all copies."""
+    """Copy a vote whose teachers may each vote ten times, and add up a teacher's
+    votes in all copies.
+    """
     fitted = target(X, Y)
-    copies = [fitted, copy.deepcopy(fitted), copy.copy(fitted), pickle.loads(pickle.dumps(fitted))]
+    copies = [
+        fitted,
+        copy.deepcopy(fitted),
+        copy.copy(fitted),
+        pickle.loads(pickle.dumps(fitted)),
+    ]
     _answered(*copies, times=1)
     ledgers = {id(one.ledger_): one.ledger_ for one in copies}
     cast = int(sum(ledger.spent.max() for ledger in ledgers.values()))

@@ -1,6 +1,8 @@
-"""Our estimators as targets, at small settings: functions that fit one to a table of two classes.
+"""Our estimators as targets, at small settings: functions that fit one to a table of
+two classes.
 
-Each has much noise, so that what an attack recovers is not recovered through a generous guarantee.
+Each has much noise, so that what an attack recovers is not recovered through a generous
+guarantee.
 """
 
 from __future__ import annotations
@@ -19,46 +21,108 @@ from dpnotes.learners import NetworkClassifier
 N, D = 64, 20
 CLASSES = [0, 1]
 ANSWERS = 400  # of the methods with a budget
-LINEAR = {"delta": 1e-6, "epsilon": 0.1, "l2": 0.06, "intercept": False, "device": "cpu"}
-DESCENT = {"noise_multiplier": 20.0, "steps": 4, "sample_rate": 0.5, "learning_rate": 1.0, "accountant": "rdp"}
+LINEAR = {
+    "delta": 1e-6,
+    "epsilon": 0.1,
+    "l2": 0.06,
+    "intercept": False,
+    "device": "cpu",
+}
+DESCENT = {
+    "noise_multiplier": 20.0,
+    "steps": 4,
+    "sample_rate": 0.5,
+    "learning_rate": 1.0,
+    "accountant": "rdp",
+}
 NETWORK = NetworkClassifier((1, 4, 5), channels=(16,), kernel_size=2)
 SETTINGS: dict[str, tuple[type, dict[str, Any]]] = {
     "ModelSensitivity": (methods.ModelSensitivity, LINEAR),
     "ClassMeans": (methods.ClassMeans, {"epsilon": 0.1, "delta": 1e-6}),
     "RandomTrees": (methods.RandomTrees, {"epsilon": 0.1, "delta": 1e-6, "n_trees": 8}),
-    "NoisyBoosting": (methods.NoisyBoosting, {"epsilon": 0.1, "delta": 1e-6, "n_trees": 2}),
+    "NoisyBoosting": (
+        methods.NoisyBoosting,
+        {"epsilon": 0.1, "delta": 1e-6, "n_trees": 2},
+    ),
     "LossPerturbation": (methods.LossPerturbation, LINEAR),
-    "PredictionSensitivity": (methods.PredictionSensitivity, LINEAR | {"answers": ANSWERS}),
+    "PredictionSensitivity": (
+        methods.PredictionSensitivity,
+        LINEAR | {"answers": ANSWERS},
+    ),
     "DPSGD": (methods.DPSGD, DESCENT | {"device": "cpu"}),
-    "DPSGD of a network": (methods.DPSGD, DESCENT | {"device": "cpu", "network": NETWORK}),
-    "NoisySGD": (methods.NoisySGD, {"epsilon": 0.1, "delta": 1e-6, "steps": 4, "learning_rate": 1.0}),
+    "DPSGD of a network": (
+        methods.DPSGD,
+        DESCENT | {"device": "cpu", "network": NETWORK},
+    ),
+    "NoisySGD": (
+        methods.NoisySGD,
+        {"epsilon": 0.1, "delta": 1e-6, "steps": 4, "learning_rate": 1.0},
+    ),
     "AugmentedSGD": (
         methods.AugmentedSGD,
-        {"epsilon": 0.1, "delta": 1e-6, "steps": 4, "learning_rate": 1.0, "batch_size": 16, "device": "cpu"},
+        {
+            "epsilon": 0.1,
+            "delta": 1e-6,
+            "steps": 4,
+            "learning_rate": 1.0,
+            "batch_size": 16,
+            "device": "cpu",
+        },
     ),
     "Bagging": (methods.Bagging, {"subsample": 20, "n_models": 3}),
     "SubsampleAggregate": (
         methods.SubsampleAggregate,
-        {"epsilon": 0.1, "answers": ANSWERS, "n_models": 5, "l2": 0.01, "device": "cpu"},
+        {
+            "epsilon": 0.1,
+            "answers": ANSWERS,
+            "n_models": 5,
+            "l2": 0.01,
+            "device": "cpu",
+        },
     ),
-    "FilteredVote": (methods.FilteredVote, {"n_models": 8, "sigma": 1000.0, "answers": 10, "device": "cpu"}),
-    "PATE": (methods.PATE, {"n_models": 8, "aggregator": "gnmax", "sigma_answer": 1000.0}),
+    "FilteredVote": (
+        methods.FilteredVote,
+        {"n_models": 8, "sigma": 1000.0, "answers": 10, "device": "cpu"},
+    ),
+    "PATE": (
+        methods.PATE,
+        {"n_models": 8, "aggregator": "gnmax", "sigma_answer": 1000.0},
+    ),
     "DPBag": (
         methods.DPBag,
-        {"n_models": 8, "n_partitions": 2, "inverse_scale": 0.05, "epsilon": 1.0, "delta": 1e-3, "device": "cpu"}
+        {
+            "n_models": 8,
+            "n_partitions": 2,
+            "inverse_scale": 0.05,
+            "epsilon": 1.0,
+            "delta": 1e-3,
+            "device": "cpu",
+        }
         | {"accountant": "tight"},
     ),
 }
-SURELY: dict[str, dict[str, Any]] = {  # settings under which one record meets a model of two classes with certainty
+# settings under which one record meets a model of two classes with certainty
+SURELY: dict[str, dict[str, Any]] = {
     **{name: {"sample_rate": 1.0} for name in ("DPSGD", "DPSGD of a network")},
     **{name: {"n_models": 2} for name in ("FilteredVote", "PATE", "DPBag")},
     "Bagging": {"subsample": N, "replace": False},
     "SubsampleAggregate": {"n_models": 2},
 }
 WITH_PUBLIC = ("PATE", "DPBag")
-RELEASED = ("ModelSensitivity", "ClassMeans", "RandomTrees", "NoisyBoosting", "LossPerturbation", "DPSGD", "NoisySGD",
-            "AugmentedSGD")  # fmt: skip
-WITH_WEIGHTS = tuple(name for name in RELEASED if name not in ("RandomTrees", "NoisyBoosting"))  # one for each feature
+RELEASED = (
+    "ModelSensitivity",
+    "ClassMeans",
+    "RandomTrees",
+    "NoisyBoosting",
+    "LossPerturbation",
+    "DPSGD",
+    "NoisySGD",
+    "AugmentedSGD",
+)
+# one for each feature
+WITH_WEIGHTS = tuple(
+    name for name in RELEASED if name not in ("RandomTrees", "NoisyBoosting")
+)
 WITH_BUDGET = ("PredictionSensitivity", "SubsampleAggregate")
 Fit = Callable[..., Any]
 
@@ -67,7 +131,9 @@ def table(n: int = N, d: int = D, *, seed: int = 0) -> tuple[np.ndarray, np.ndar
     """Rows of norm 0.9 and random labels."""
     generator = np.random.default_rng(seed)
     X = generator.normal(size=(n, d))
-    return 0.9 * X / np.linalg.norm(X, axis=1, keepdims=True), generator.integers(2, size=n)
+    return 0.9 * X / np.linalg.norm(X, axis=1, keepdims=True), generator.integers(
+        2, size=n
+    )
 
 
 def queries(n: int = 200, d: int = D) -> np.ndarray:
@@ -76,14 +142,23 @@ def queries(n: int = 200, d: int = D) -> np.ndarray:
 
 
 def estimator(name: str) -> Fit:
-    """Function (X, y, **parameters) that fits the estimator of that name, the classes being public."""
+    """Function (X, y, **parameters) that fits the estimator of that name, the
+    classes being public.
+    """
     kind, settings = SETTINGS[name]
 
     def fit(X: Any, y: Any, *, public: Any = None, **parameters: Any) -> Any:
         given = settings | {"classes": CLASSES} | parameters
-        if "noise_seed" in given and "noise_seed" not in inspect.signature(kind).parameters:
+        if (
+            "noise_seed" in given
+            and "noise_seed" not in inspect.signature(kind).parameters
+        ):
             given["random_state"] = given.pop("noise_seed")
-        further = {"public": queries(d=np.shape(X)[1]) if public is None else public} if name in WITH_PUBLIC else {}
+        further = (
+            {"public": queries(d=np.shape(X)[1]) if public is None else public}
+            if name in WITH_PUBLIC
+            else {}
+        )
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "the [0-9]+ public rows are all labelled")
             return kind(**given).fit(X, y, **further)
@@ -102,7 +177,9 @@ def with_certainty() -> dict[str, Fit]:
 
 
 def answers(fitted: Any, X: Any = None) -> np.ndarray:
-    """What a fitted estimator lets the world see, as one vector: weights, labels of public rows, or answers."""
+    """What a fitted estimator lets the world see, as one vector: weights, labels of
+    public rows, or answers.
+    """
     for name in ("coef_", "labels_"):
         if hasattr(fitted, name):
             return np.asarray(getattr(fitted, name), dtype=np.float64).ravel()
@@ -114,9 +191,14 @@ def answers(fitted: Any, X: Any = None) -> np.ndarray:
 
 
 def weights(fitted: Any) -> np.ndarray:
-    """Weights of the second class less those of the first, shape [d], through answers where there is no attribute."""
+    """Weights of the second class less those of the first, shape [d], through
+    answers where there is no attribute.
+    """
     if hasattr(fitted, "coef_"):
-        return np.asarray(fitted.coef_[-1] - (fitted.coef_[0] if len(fitted.coef_) > 1 else 0.0), dtype=np.float64)
+        return np.asarray(
+            fitted.coef_[-1] - (fitted.coef_[0] if len(fitted.coef_) > 1 else 0.0),
+            dtype=np.float64,
+        )
     d = fitted.n_features_in_
     log = np.log(fitted.predict_proba(np.vstack([np.zeros(d), np.eye(d)])))
     odds = log[:, 1] - log[:, 0]

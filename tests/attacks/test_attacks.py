@@ -11,7 +11,9 @@ def against_ours():
             yield pytest.param(entry, target, id=f"{entry.name}-{name}")
 
 
-@pytest.mark.parametrize("entry", [pytest.param(entry, id=entry.name) for entry in attacks()])
+@pytest.mark.parametrize(
+    "entry", [pytest.param(entry, id=entry.name) for entry in attacks()]
+)
 def test_it_succeeds_on_the_broken_copy(entry):
     evidence = entry.run(entry.broken)
     assert evidence.success, evidence.figure
@@ -26,4 +28,6 @@ def test_it_fails_on_ours(entry, target):
 def test_each_attack_is_described_and_has_targets():
     assert {entry.family for entry in attacks()} == set(FAMILIES)
     assert len({entry.name for entry in attacks()}) == len(attacks()) >= 30
-    assert all(entry.ours and entry.description.endswith((".", "?")) for entry in attacks())
+    assert all(
+        entry.ours and entry.description.endswith((".", "?")) for entry in attacks()
+    )

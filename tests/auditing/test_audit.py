@@ -1,4 +1,6 @@
-"""Audits of whole trainings: refuted where the claim is false, consistent where it is true, clear where neither is."""
+"""Audits of whole trainings: refuted where the claim is false, consistent where it
+is true, clear where neither is.
+"""
 
 import logging
 from types import SimpleNamespace
@@ -65,10 +67,18 @@ REPLACED = CLAIM.for_adjacency("replace-one")
         (half_the_noise, {"domain": [(np.eye(30)[0], 1)]}, True),
         (as_a_function, {"domain": 1.0}, True),
         # the noise is that of add-remove, which hides an exchange half as well
-        (noisy_sum, {"domain": 1.0, "claim": gaussian(sigma=1.0, adjacency="replace-one")}, True),
+        (
+            noisy_sum,
+            {"domain": 1.0, "claim": gaussian(sigma=1.0, adjacency="replace-one")},
+            True,
+        ),
         (noisy_sum, {"domain": 1.0, "claim": REPLACED}, False),
         (noisy_sum, {"domain": [(np.eye(30)[0], 1)], "claim": REPLACED}, False),
-        (half_the_noise, {"domain": 1.0, "claim": gaussian(sigma=1.0, adjacency="zero-out")}, True),
+        (
+            half_the_noise,
+            {"domain": 1.0, "claim": gaussian(sigma=1.0, adjacency="zero-out")},
+            True,
+        ),
         # n is public
         (
             lambda X, y, seed: len(X) + noisy_sum(X, y, seed),
@@ -77,7 +87,8 @@ REPLACED = CLAIM.for_adjacency("replace-one")
         ),
         # the same result comes again, but the same seed gives it each time
         (lambda X, y, seed: noisy_sum(X, y, seed % 40), {"domain": 1.0}, True),
-        (sometimes_nan, {"domain": 1.0}, False),  # runs that fail count, as often with the canary as without
+        # runs that fail count, as often with the canary as without
+        (sometimes_nan, {"domain": 1.0}, False),
         (subsample, {"claim": approximate(1.0, 0.1)}, True),
         (lambda X, y, seed: "a", {}, False),
     ],
@@ -111,7 +122,9 @@ class Answers:
 
 
 def test_a_budget_of_answers_is_used_up_for_each_canary():
-    report = audit(lambda X, y, seed: Answers(noisy_sum(X, y, seed)), X, Y, claim=CLAIM, runs=300)
+    report = audit(
+        lambda X, y, seed: Answers(noisy_sum(X, y, seed)), X, Y, claim=CLAIM, runs=300
+    )
     assert not any("failed" in remark for remark in report.remarks)
     assert report.tried["chosen"].sum() == 1
 
@@ -135,15 +148,46 @@ def kept(X, y, seed, found=[]):  # noqa: B006
 @pytest.mark.parametrize(
     ("train", "error", "message"),
     [
-        (lambda X, y, seed: None, TypeError, "train must return what is released .* got None"),
-        (fails, ValueError, "train must run on the records without one of them, got KeyError: 'no such column'"),
-        (lambda X, y, seed: noisy_sum(X, y, 0), ValueError, "ignores its seed, or has no randomness"),
+        (
+            lambda X, y, seed: None,
+            TypeError,
+            "train must return what is released .* got None",
+        ),
+        (
+            fails,
+            ValueError,
+            (
+                "train must run on the records without one of them, got KeyError: 'no"
+                " such column'"
+            ),
+        ),
+        (
+            lambda X, y, seed: noisy_sum(X, y, 0),
+            ValueError,
+            "ignores its seed, or has no randomness",
+        ),
         (LogisticRegression(), ValueError, "ignores its seed, or has no randomness"),
         (kept, ValueError, "does it use its seed and its records"),
-        (fails_with_more, ValueError, "train must run on records with a canary, too, got KeyError: 'too many'"),
-        (lambda X, y, seed: np.full(30, np.nan), ValueError, "got NaN in all of the first"),
-        (lambda X, y, seed: object(), ValueError, "train must return a result that yields a score"),
-        (lambda X, y, seed: lambda records: len(2), ValueError, r"TypeError: .* \(in the score of its result\)"),
+        (
+            fails_with_more,
+            ValueError,
+            "train must run on records with a canary, too, got KeyError: 'too many'",
+        ),
+        (
+            lambda X, y, seed: np.full(30, np.nan),
+            ValueError,
+            "got NaN in all of the first",
+        ),
+        (
+            lambda X, y, seed: object(),
+            ValueError,
+            "train must return a result that yields a score",
+        ),
+        (
+            lambda X, y, seed: lambda records: len(2),
+            ValueError,
+            r"TypeError: .* \(in the score of its result\)",
+        ),
         ("train", TypeError, "train must be a function"),
     ],
 )
@@ -155,21 +199,40 @@ def test_what_cannot_be_audited_is_said(train, error, message):
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        ({"claim": gaussian(sigma=1e-3)}, ValueError, "claim must be a guarantee that runs can refute"),
+        (
+            {"claim": gaussian(sigma=1e-3)},
+            ValueError,
+            "claim must be a guarantee that runs can refute",
+        ),
         ({"claim": 1.0}, TypeError, "claim must be a PrivacyProfile"),
         ({"domain": -3.0}, ValueError, "domain must be > 0"),
         ({"domain": (1, 0)}, ValueError, "domain must be .* low <= high"),
         ({"domain": (1, 0, 2)}, ValueError, "domain must be a pair"),
-        ({"domain": []}, ValueError, "domain must be a list of records .* with 30 features"),
-        ({"domain": [(np.zeros(4), 1)]}, ValueError, "domain must be a list of records .* with 30 features"),
+        (
+            {"domain": []},
+            ValueError,
+            "domain must be a list of records .* with 30 features",
+        ),
+        (
+            {"domain": [(np.zeros(4), 1)]},
+            ValueError,
+            "domain must be a list of records .* with 30 features",
+        ),
         ({"random_state": -1}, ValueError, "random_state must be >= 0"),
         ({"y": Y[:-1]}, ValueError, "X and y must be finite numbers"),
         ({"X": np.ones_like(X)}, ValueError, "X must have a feature that differs"),
-        ({"claim": gaussian(sigma=0.5), "runs": 50}, ValueError, r"runs must be at least \d+ .* got runs=50"),
+        (
+            {"claim": gaussian(sigma=0.5), "runs": 50},
+            ValueError,
+            r"runs must be at least \d+ .* got runs=50",
+        ),
         (
             {"claim": gaussian(sigma=0.2), "runs": None, "seconds": 0.01},
             ValueError,
-            r"seconds must be at least about \d+, for \d+ training runs of .* got seconds=0.01",
+            (
+                r"seconds must be at least about \d+, for \d+ training runs of .* got"
+                r" seconds=0.01"
+            ),
         ),
     ],
 )
@@ -179,7 +242,9 @@ def test_bad_settings_are_named(given, error, message):
 
 
 def test_an_interrupted_audit_goes_on():
-    """What was counted is not run again, and the verdict is that of an audit that was never interrupted."""
+    """What was counted is not run again, and the verdict is that of an audit that
+    was never interrupted.
+    """
     settings = {"claim": CLAIM, "runs": 1_500}
     whole = audit(noisy_sum, X, Y, **settings)
     memory, calls = {}, []
@@ -204,18 +269,26 @@ def test_memory_is_of_one_audit():
     again = audit(half_the_noise, X, Y, **settings, memory=memory)
     assert (again.p_value, again.refuted) == (first.p_value, True)
     assert 0 < again.runs < first.runs  # those that were counted, without the pilot's
-    others = [("train", noisy_sum, X, settings), ("X", half_the_noise, X + 0.1, settings)]
+    others = [
+        ("train", noisy_sum, X, settings),
+        ("X", half_the_noise, X + 0.1, settings),
+    ]
     others += [
         (name, half_the_noise, X, settings | {name: value})
         for name, value in {"claim": REPLACED, "random_state": 1, "domain": 2.0}.items()
     ]
     for name, train, table, given in others:
-        with pytest.raises(ValueError, match=f"memory must be empty or from the same audit, .* another {name}"):
+        with pytest.raises(
+            ValueError,
+            match=f"memory must be empty or from the same audit, .* another {name}",
+        ):
             audit(train, table, Y, **given, memory=memory)
 
 
 class Keeps:
-    """Noise from a generator of its own, whatever the seed; of the operating system's when it is ``made`` anew."""
+    """Noise from a generator of its own, whatever the seed; of the operating
+    system's when it is ``made`` anew.
+    """
 
     def __init__(self, made):
         self.made, self.generator = made, np.random.default_rng()
@@ -230,13 +303,20 @@ def global_noise(X, y, seed):
 
 
 def test_a_generator_that_workers_would_copy_is_refused():
-    """Otherwise runs with and without the record have the same noise, and a sound training is refuted."""
+    """Otherwise runs with and without the record have the same noise, and a sound
+    training is refuted.
+    """
     settings = {"claim": CLAIM, "domain": 1.0, "runs": 1_000}
     assert audit(Keeps(made=False), X, Y, **settings).p_value > 1e-4
     with parallel_config(n_jobs=2):
-        with pytest.raises(ValueError, match=r"retains a generator .* each of 2 workers gets a copy"):
+        with pytest.raises(
+            ValueError, match=r"retains a generator .* each of 2 workers gets a copy"
+        ):
             audit(Keeps(made=False), X, Y, **settings)
-        for train in (Keeps(made=True), lambda X, y, seed: np.clip(Keeps(made=True)(X, y, seed), 0, 1)):
+        for train in (
+            Keeps(made=True),
+            lambda X, y, seed: np.clip(Keeps(made=True)(X, y, seed), 0, 1),
+        ):
             assert audit(train, X, Y, **settings).p_value > 1e-4
 
 
@@ -264,9 +344,13 @@ def test_seeds_differ():
 def test_the_claim_of_a_pipeline_is_that_of_its_last_step_and_records_that_all_count_as_empty_are_refused():
     X = np.random.default_rng(0).uniform(-1, 1, (60, 2))
     y = np.where(X[:, 0] > 0, "yes", "no")
-    report = audit(make_pipeline(ClipNorm(), ClassMeans(1.0, noise_seed=0)), X, y, runs=200)
+    report = audit(
+        make_pipeline(ClipNorm(), ClassMeans(1.0, noise_seed=0)), X, y, runs=200
+    )
     assert (report.claim.epsilon(0.0), report.refuted) == (1.0, False)
-    with pytest.raises(ValueError, match="y must have labels among the classes of train"):
+    with pytest.raises(
+        ValueError, match="y must have labels among the classes of train"
+    ):
         audit(ClassMeans(1.0, classes=["Yes", "No"]), X, y, runs=60)
     with pytest.raises(ValueError, match="y must hold labels, got a number to predict"):
         audit(ClassMeans(1.0), X, X[:, 0], runs=60)

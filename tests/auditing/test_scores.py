@@ -1,4 +1,6 @@
-"""Audits by scores: coverage counted exactly, power where the truth is known, and bad input."""
+"""Audits by scores: coverage counted exactly, power where the truth is known, and
+bad input.
+"""
 
 from functools import cache
 
@@ -6,32 +8,64 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpnotes.accounting import approximate, audit_epsilon, bagging, dp_sgd, gaussian, pure
+from dpnotes.accounting import (
+    approximate,
+    audit_epsilon,
+    bagging,
+    dp_sgd,
+    gaussian,
+    pure,
+)
 from dpnotes.auditing import audit_scores, runs_needed
-from dpnotes.auditing._scores import Counts, Curve, _chosen, _tried, least_delta, least_epsilon, least_mu, least_tpr
+from dpnotes.auditing._scores import (
+    Counts,
+    Curve,
+    _chosen,
+    _tried,
+    least_delta,
+    least_epsilon,
+    least_mu,
+    least_tpr,
+)
 
 LEVEL = 0.05
 
 
 def every_outcome(positives, negatives):
     """Counts of all outcomes, and their probabilities at true rates."""
-    k, j = (each.ravel().astype(float) for each in np.meshgrid(range(positives + 1), range(negatives + 1)))
+    k, j = (
+        each.ravel().astype(float)
+        for each in np.meshgrid(range(positives + 1), range(negatives + 1))
+    )
     counts = Counts(k, np.full_like(k, positives), j, np.full_like(k, negatives))
-    return counts, lambda tpr, fpr: stats.binom.pmf(k, positives, tpr) * stats.binom.pmf(j, negatives, fpr)
+    return (
+        counts,
+        lambda tpr, fpr: (
+            stats.binom.pmf(k, positives, tpr) * stats.binom.pmf(j, negatives, fpr)
+        ),
+    )
 
 
-@pytest.mark.parametrize(("tpr", "fpr"), [(0.731, 0.269), (0.3, 0.0), (0.05, 0.01), (0.999, 0.5), (1.0, 0.2)])
+@pytest.mark.parametrize(
+    ("tpr", "fpr"), [(0.731, 0.269), (0.3, 0.0), (0.05, 0.01), (0.999, 0.5), (1.0, 0.2)]
+)
 def test_bounds_fail_as_rarely_as_stated(tpr, fpr):
-    """Summed over all outcomes of 40 and 30 runs; a region of half the level would notice if the other half failed."""
+    """Summed over all outcomes of 40 and 30 runs; a region of half the level would
+    notice if the other half failed.
+    """
     counts, probability = every_outcome(40, 30)
     frontier, mass = counts.frontier(LEVEL, 128), probability(tpr, fpr)
     with np.errstate(divide="ignore"):
         epsilon = max(
-            np.log((tpr - 0.01) / fpr) if fpr else np.inf, np.log((1 - fpr - 0.01) / (1 - tpr)) if tpr < 1 else np.inf
+            np.log((tpr - 0.01) / fpr) if fpr else np.inf,
+            np.log((1 - fpr - 0.01) / (1 - tpr)) if tpr < 1 else np.inf,
         )
     wrong = {
         "epsilon": least_epsilon(frontier, 0.01) > epsilon + 1e-12,
-        "delta": least_delta(frontier, 0.5) > max(tpr - np.exp(0.5) * fpr, 1 - fpr - np.exp(0.5) * (1 - tpr)),
+        "delta": (
+            least_delta(frontier, 0.5)
+            > max(tpr - np.exp(0.5) * fpr, 1 - fpr - np.exp(0.5) * (1 - tpr))
+        ),
         "mu": least_mu(frontier) > stats.norm.ppf(tpr) - stats.norm.ppf(fpr),
         "tpr": least_tpr(frontier, np.array([fpr]))[..., 0] > tpr,
     }
@@ -43,15 +77,20 @@ def test_bounds_fail_as_rarely_as_stated(tpr, fpr):
         assert mass[either].sum() > 1e-4  # not by proving nothing
 
 
-@pytest.mark.parametrize("claim", [pure(1.0), gaussian(sigma=0.7), approximate(0.2, 0.1)])
+@pytest.mark.parametrize(
+    "claim", [pure(1.0), gaussian(sigma=0.7), approximate(0.2, 0.1)]
+)
 def test_true_claims_are_refuted_as_rarely_as_stated(claim):
-    """At every pair of rates on the claim's own curve: the exact probability that the p-value is at most the level."""
+    """At every pair of rates on the claim's own curve: the exact probability that
+    the p-value is at most the level.
+    """
     counts, probability = every_outcome(40, 30)
     curve = Curve.of(claim)
     p_values = np.exp(counts.log_p_value(curve, 128))
     for level in (0.05, 0.01):
         chances = [
-            probability(claim.tpr(fpr), fpr)[p_values <= level].sum() for fpr in (0.0, 0.01, 0.1, 0.3, 0.6, 0.9, 1.0)
+            probability(claim.tpr(fpr), fpr)[p_values <= level].sum()
+            for fpr in (0.0, 0.01, 0.1, 0.3, 0.6, 0.9, 1.0)
         ]
         assert max(chances) <= level
     beyond = probability(0.95, 0.05)[p_values <= 0.05].sum()
@@ -59,7 +98,9 @@ def test_true_claims_are_refuted_as_rarely_as_stated(claim):
 
 
 def test_the_whole_procedure_on_randomised_response():
-    """Choice on the first split and count on the second, summed over all outcomes of 8 + 8 and of 20 + 20 runs."""
+    """Choice on the first split and count on the second, summed over all outcomes of
+    8 + 8 and of 20 + 20 runs.
+    """
     claim = pure(1.0)
     curve, truth = Curve.of(claim), np.exp(1.0) / (1 + np.exp(1.0))
     counts, probability = every_outcome(20, 20)
@@ -68,21 +109,40 @@ def test_the_whole_procedure_on_randomised_response():
 
     @cache
     def failures(level, above, everything):
-        """Which outcomes refute the true claim by this event, and which give a bound beyond it."""
-        k, j = (np.full(len(mass), 20.0) if everything else n for n in (counts.true_positives, counts.false_positives))
+        """Which outcomes refute the true claim by this event, and which give a bound
+        beyond it.
+        """
+        k, j = (
+            np.full(len(mass), 20.0) if everything else n
+            for n in (counts.true_positives, counts.false_positives)
+        )
         k, j = (k, j) if above else (20 - k, 20 - j)
         seen = Counts(k, counts.positives, j, counts.negatives)
-        return np.exp(seen.log_p_value(curve, 256)) <= level, least_epsilon(seen.frontier(level, 64), 0.0) > 1.0
+        return (
+            np.exp(seen.log_p_value(curve, 256)) <= level,
+            least_epsilon(seen.frontier(level, 64), 0.0) > 1.0,
+        )
 
     failed, total = np.zeros(2), 0.0
     for ones in np.ndindex(9, 9):
-        chance = np.prod([stats.binom.pmf(n, 8, p) for n, p in zip(ones, (truth, 1 - truth), strict=True)])
+        chance = np.prod(
+            [
+                stats.binom.pmf(n, 8, p)
+                for n, p in zip(ones, (truth, 1 - truth), strict=True)
+            ]
+        )
         first = [(np.arange(8)[:, None] < n).astype(float) for n in ones]
         tried = _tried(first, second, ["answer"], claim, LEVEL)
         events = _chosen(tried, second, LEVEL)
         assert sum(event.level for event in events) == pytest.approx(LEVEL)
         rows = [row for row in tried if "level" in row]
-        wrong = np.any([failures(round(row["level"], 12), row["above"], row["threshold"] <= 0) for row in rows], axis=0)
+        wrong = np.any(
+            [
+                failures(round(row["level"], 12), row["above"], row["threshold"] <= 0)
+                for row in rows
+            ],
+            axis=0,
+        )
         failed += chance * (wrong * mass).sum(1)
         total += chance * mass.sum()
     assert total == pytest.approx(1.0)
@@ -92,7 +152,9 @@ def test_the_whole_procedure_on_randomised_response():
 
 def normal(mean, runs):
     """Scores at equally likely quantiles, in no order."""
-    return np.random.default_rng(5).permutation(stats.norm.ppf((np.arange(runs) + 0.5) / runs) + mean)
+    return np.random.default_rng(5).permutation(
+        stats.norm.ppf((np.arange(runs) + 0.5) / runs) + mean
+    )
 
 
 def test_gaussian_noise_reaches_most_of_its_mu():
@@ -104,18 +166,34 @@ def test_gaussian_noise_reaches_most_of_its_mu():
     assert 0.8 * claim.advantage < report.delta(0.0) < claim.advantage
     rates = np.linspace(0, 1, 50)
     assert (report.tpr(rates) <= claim.tpr(rates) + 1e-12).all()
-    assert audit_scores(normal(1.0, 2000), normal(0.0, 2000), claim=gaussian(sigma=1.3)).refuted
-    assert audit_scores(normal(1.0, 2000), normal(0.0, 2000)).mu > 0.8  # without a claim
+    assert audit_scores(
+        normal(1.0, 2000), normal(0.0, 2000), claim=gaussian(sigma=1.3)
+    ).refuted
+    # without a claim
+    assert audit_scores(normal(1.0, 2000), normal(0.0, 2000)).mu > 0.8
 
 
-@pytest.mark.parametrize(("claim", "shown", "mistaken", "false"), [
-    (bagging(n=100, subsample=20), bagging(n=100, subsample=20).advantage, 0.0, bagging(n=100, subsample=15)),
-    (pure(2.0), 1 / (1 + np.exp(-2)), 1 / (1 + np.exp(2)), pure(1.5)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("claim", "shown", "mistaken", "false"),
+    [
+        (
+            bagging(n=100, subsample=20),
+            bagging(n=100, subsample=20).advantage,
+            0.0,
+            bagging(n=100, subsample=15),
+        ),
+        (pure(2.0), 1 / (1 + np.exp(-2)), 1 / (1 + np.exp(2)), pure(1.5)),
+    ],
+)
 def test_yes_or_no_reaches_most_of_its_delta(claim, shown, mistaken, false):
-    """A record that shows with one chance and is suspected with the other; a claim of less falls."""
+    """A record that shows with one chance and is suspected with the other; a claim
+    of less falls.
+    """
     share = np.random.default_rng(0).permutation(2000) / 2000
-    members, nonmembers = (share < shown).astype(float), (share[::-1] < mistaken).astype(float)
+    members, nonmembers = (
+        (share < shown).astype(float),
+        (share[::-1] < mistaken).astype(float),
+    )
     report = audit_scores(members, nonmembers, claim=claim)
     assert not report.refuted
     assert 0.8 * claim.delta(0.0) < report.delta(0.0) < claim.delta(0.0)
@@ -125,7 +203,9 @@ def test_yes_or_no_reaches_most_of_its_delta(claim, shown, mistaken, false):
 
 
 def test_each_direction_is_taken_at_its_word():
-    """DP-SGD at a small rate allows less of one kind than of the other; both claims are true of what they are of."""
+    """DP-SGD at a small rate allows less of one kind than of the other; both claims
+    are true of what they are of.
+    """
     claim = dp_sgd(noise_multiplier=0.6, sample_rate=0.05, steps=1)
     generator = np.random.default_rng(3)
     noise = generator.normal(scale=0.6, size=(2, 4000))
@@ -139,7 +219,15 @@ def test_each_direction_is_taken_at_its_word():
     np.testing.assert_allclose(both.most(rates), claim.tpr(rates), atol=1e-3)
 
 
-@pytest.mark.parametrize("claim", [gaussian(sigma=0.8), pure(0.7), bagging(n=50, subsample=10), approximate(1.0, 0.05)])
+@pytest.mark.parametrize(
+    "claim",
+    [
+        gaussian(sigma=0.8),
+        pure(0.7),
+        bagging(n=50, subsample=10),
+        approximate(1.0, 0.05),
+    ],
+)
 def test_curve_is_above_the_claim_and_inverts(claim):
     curve = Curve.of(claim, symmetric=True)
     rates = np.concatenate([[0.0], np.geomspace(1e-6, 1, 60)])
@@ -152,11 +240,20 @@ def test_curve_is_above_the_claim_and_inverts(claim):
 
 def test_the_region_proves_more_than_two_intervals():
     """At equal rates of error, and never much less where one of the counts is zero."""
-    test = {"true_positives": 700, "positives": 1000, "false_positives": 300, "negatives": 1000}
-    frontier = Counts(*(np.array([float(count)]) for count in test.values())).frontier(LEVEL)
+    test = {
+        "true_positives": 700,
+        "positives": 1000,
+        "false_positives": 300,
+        "negatives": 1000,
+    }
+    frontier = Counts(*(np.array([float(count)]) for count in test.values())).frontier(
+        LEVEL
+    )
     assert least_epsilon(frontier, 1e-5)[0] > audit_epsilon(**test, delta=1e-5) + 0.04
     test["false_positives"] = 0
-    frontier = Counts(*(np.array([float(count)]) for count in test.values())).frontier(LEVEL)
+    frontier = Counts(*(np.array([float(count)]) for count in test.values())).frontier(
+        LEVEL
+    )
     assert least_epsilon(frontier, 1e-5)[0] > audit_epsilon(**test, delta=1e-5) - 0.2
 
 
@@ -168,7 +265,8 @@ def test_direction_order_and_units_do_not_matter():
         audit_scores(np.exp(members), np.exp(nonmembers), claim=pure(0.1)),
     ):
         assert turned.p_value == pytest.approx(report.p_value, rel=1e-9)
-    ordered = audit_scores(np.sort(members), np.sort(nonmembers))  # the division is random, whatever the order
+    # the division is random, whatever the order
+    ordered = audit_scores(np.sort(members), np.sort(nonmembers))
     assert ordered.mu < 1.3
 
 
@@ -182,14 +280,18 @@ def test_several_scores_and_their_combination():
     assert "combined" in report.strategy
     alone = audit_scores(members[:, 1], nonmembers[:, 1])
     assert alone.mu < report.mu < np.sqrt(2) * 0.8
-    members[:, 2] = np.inf  # scores without a finite value are ranked, and left out of the combination
+    # scores without a finite value are ranked, and left out of the combination
+    members[:, 2] = np.inf
     assert np.isfinite(audit_scores(members, nonmembers).mu)
 
 
 def test_runs_needed_is_the_fewest_that_can_refute():
     for claim in (pure(0.5), gaussian(sigma=0.6), approximate(1.0, 0.3)):
         needed = int(runs_needed(claim))
-        enough, short = (audit_scores(np.ones(runs), np.zeros(runs), claim=claim) for runs in (needed, needed - 1))
+        enough, short = (
+            audit_scores(np.ones(runs), np.zeros(runs), claim=claim)
+            for runs in (needed, needed - 1)
+        )
         assert enough.refuted
         assert not short.refuted
         assert f"at least {needed} are needed" in short.remarks[-1]
@@ -200,7 +302,12 @@ def test_runs_needed_is_the_fewest_that_can_refute():
 def test_constant_scores_prove_nothing_and_say_so():
     report = audit_scores(np.full(50, 3.0), np.full(50, 3.0), claim=pure(0.01))
     assert not report.refuted
-    assert (report.mu, report.epsilon(0.0), report.delta(0.0), report.tpr(0.2)) == (0.0, 0.0, 0.0, 0.2)
+    assert (report.mu, report.epsilon(0.0), report.delta(0.0), report.tpr(0.2)) == (
+        0.0,
+        0.0,
+        0.0,
+        0.2,
+    )
     assert "all runs have the same scores" in report.remarks[0]
     assert "all runs of a kind" in audit_scores(np.ones(50), np.zeros(50)).remarks[0]
 
@@ -213,7 +320,9 @@ def test_report_as_text_table_and_picture():
     labels = report.plot().axes[0].get_legend_handles_labels()[1]
     assert "its band" in labels
     assert "least that the claim allows" in labels
-    assert str(audit_scores(normal(2.0, 20), normal(0.0, 20))).startswith("Audit without a claim")
+    assert str(audit_scores(normal(2.0, 20), normal(0.0, 20))).startswith(
+        "Audit without a claim"
+    )
     assert report.epsilon([0.0, 0.1]).shape == (2,)
     assert report.tpr(0.1) > 0.1
 
@@ -221,10 +330,19 @@ def test_report_as_text_table_and_picture():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"members": [1.0, np.nan, 2.0, 3.0]}, r"members must hold no NaN, got 1 runs with one; .* -inf"),
-        ({"nonmembers": [1.0, 2.0, 3.0]}, r"nonmembers must hold at least 4 runs, got 3"),
+        (
+            {"members": [1.0, np.nan, 2.0, 3.0]},
+            r"members must hold no NaN, got 1 runs with one; .* -inf",
+        ),
+        (
+            {"nonmembers": [1.0, 2.0, 3.0]},
+            r"nonmembers must hold at least 4 runs, got 3",
+        ),
         ({"members": np.zeros((5, 2))}, "must have the same scores, got 2 and 1"),
-        ({"members": np.zeros((5, 2, 2))}, r"members must have shape \[runs\] or \[runs, scores\]"),
+        (
+            {"members": np.zeros((5, 2, 2))},
+            r"members must have shape \[runs\] or \[runs, scores\]",
+        ),
         ({"confidence": 1.0}, r"confidence must be in \(0, 1\)"),
         ({"holdout": 1.0}, r"holdout must be in \(0, 1\)"),
         ({"names": ["a", "b"]}, "names must name 1 scores"),
@@ -243,8 +361,15 @@ def test_bad_input_is_named(arguments, message):
 
 def test_a_score_that_never_changes_is_not_chosen():
     constant, rate = 2000, np.array([0.9997501249375312])
-    expected = Counts(20_000 * rate, np.full(1, 20_000.0), 20_000 * rate, np.full(1, 20_000.0))
+    expected = Counts(
+        20_000 * rate, np.full(1, 20_000.0), 20_000 * rate, np.full(1, 20_000.0)
+    )
     assert expected.log_p_value(Curve.of(gaussian(sigma=1 / 0.56)), 64) > -1
     telling = [np.random.default_rng(k).normal(k, 1, 2 * constant) for k in (3, 0)]
     scores = [np.column_stack([np.zeros_like(kind), kind]) for kind in telling]
-    assert "constant" not in audit_scores(*scores, claim=gaussian(sigma=2.0), names=["constant", "telling"]).strategy
+    assert (
+        "constant"
+        not in audit_scores(
+            *scores, claim=gaussian(sigma=2.0), names=["constant", "telling"]
+        ).strategy
+    )

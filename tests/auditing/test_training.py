@@ -1,4 +1,6 @@
-"""Trainings and what is read off their results: many fits in one call have the distribution of one at a time."""
+"""Trainings and what is read off their results: many fits in one call have the
+distribution of one at a time.
+"""
 
 import numpy as np
 import pytest
@@ -10,7 +12,13 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeRegressor
 
-from dpnotes import DPSGD, LossPerturbation, ModelSensitivity, NoisySGD, SubsampleAggregate
+from dpnotes import (
+    DPSGD,
+    LossPerturbation,
+    ModelSensitivity,
+    NoisySGD,
+    SubsampleAggregate,
+)
 from dpnotes.auditing._canaries import Domain, Neighbours, find_canaries
 from dpnotes.auditing._observing import Observer, fingerprint, numbers_of
 from dpnotes.auditing._training import Runs, Training
@@ -34,12 +42,17 @@ ESTIMATORS = [
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 def test_many_fits_in_one_call_are_distributed_as_one_at_a_time(estimator):
-    """With an empty record among the others; both samples follow their seeds, or miss with probability 1e-9."""
+    """With an empty record among the others; both samples follow their seeds, or
+    miss with probability 1e-9.
+    """
     training = Training.of(estimator, LABELS)
     assert training.many is not None
     data = Neighbours(X, Y, "zero-out", (np.zeros(X.shape[1]), 2)).without(None)
     [together] = training.runs(data, [OBSERVER], np.arange(RUNS).tolist())
-    alone = [training.fit(*data, seed).decision_function(X[:1])[0] for seed in range(RUNS, 2 * RUNS)]
+    alone = [
+        training.fit(*data, seed).decision_function(X[:1])[0]
+        for seed in range(RUNS, 2 * RUNS)
+    ]
     one, other = together.scores["margin"], alone
     assert stats.ks_2samp(one, other, method="exact").pvalue > 1e-9
     assert np.std(one) > 0
@@ -103,7 +116,9 @@ def test_margins_favour_the_label():
     coef, intercept = np.zeros((1, 2, 30)), np.array([[0.0, 1.0]])
     for label, sign in ((0, -1.0), (1, 1.0)):
         assert Observer(X[0], label, LABELS).linear(coef, intercept)["margin"] == [sign]
-        assert Observer(X[0], label, LABELS).linear(coef[:, :1], intercept[:, 1:])["margin"] == [sign]
+        assert Observer(X[0], label, LABELS).linear(coef[:, :1], intercept[:, 1:])[
+            "margin"
+        ] == [sign]
 
 
 def test_fingerprints_forget_the_seed_only():
@@ -114,15 +129,20 @@ def test_fingerprints_forget_the_seed_only():
 
 
 def test_runs_join_where_scores_lack():
-    joined = Runs.joined([Runs({"a": np.array([1.0])}, 1), Runs({"b": np.array([2.0])}, 1)])
+    joined = Runs.joined(
+        [Runs({"a": np.array([1.0])}, 1), Runs({"b": np.array([2.0])}, 1)]
+    )
     assert joined.matrix(["a", "b"]).tolist() == [[1, -np.inf], [-np.inf, 2]]
 
 
 @pytest.mark.parametrize(
-    ("allowed", "norm"), [(None, None), (1.0, None), ((-1, 1), None), ((0, np.ones(30)), 0.5), (None, 0.5)]
+    ("allowed", "norm"),
+    [(None, None), (1.0, None), ((-1, 1), None), ((0, np.ones(30)), 0.5), (None, 0.5)],
 )
 def test_canaries_are_records_that_the_claim_allows(allowed, norm):
-    """Those of the data itself are taken as they are; constructed ones reach the bounds where there are any."""
+    """Those of the data itself are taken as they are; constructed ones reach the
+    bounds where there are any.
+    """
     domain = Domain.of(X, Y, allowed, norm=norm, classes=None)
     found, place = find_canaries(X, Y, domain)
     assert (found[0].x == X[place]).all()
@@ -135,29 +155,45 @@ def test_canaries_are_records_that_the_claim_allows(allowed, norm):
             assert np.linalg.norm(x) <= domain.norm * (1 + 1e-6)
             assert label in domain.labels
     if domain.norm <= 1:
-        assert max(np.linalg.norm(canary.x) for canary in constructed) > 0.999 * domain.norm
+        assert (
+            max(np.linalg.norm(canary.x) for canary in constructed)
+            > 0.999 * domain.norm
+        )
 
 
 def test_an_exchanged_record_moves_what_a_linear_model_sums():
     for canary in find_canaries(X, Y, Domain.of(X, Y, 1.0, classes=None))[0]:
-        sums = [(2 * y - 1) * np.append(x, 1.0) for x, y in ((canary.x, canary.label), canary.opposite)]
-        assert np.linalg.norm(sums[0] - sums[1]) >= 2 * max(np.linalg.norm(canary.x), 0.2) * (1 - 1e-6), canary.kind
+        sums = [
+            (2 * y - 1) * np.append(x, 1.0)
+            for x, y in ((canary.x, canary.label), canary.opposite)
+        ]
+        assert np.linalg.norm(sums[0] - sums[1]) >= 2 * max(
+            np.linalg.norm(canary.x), 0.2
+        ) * (1 - 1e-6), canary.kind
 
 
 def test_canaries_of_images_and_of_numbers():
     images, targets = X.reshape(60, 5, 6), X.sum(axis=1)
     domain = Domain.of(X, targets, 1.0, classes=None)
     assert domain.labels.tolist() == [targets.min(), targets.max()]
-    assert {canary.x.shape for canary in find_canaries(images, targets, domain)[0]} == {(5, 6)}
+    assert {canary.x.shape for canary in find_canaries(images, targets, domain)[0]} == {
+        (5, 6)
+    }
 
 
 @pytest.mark.parametrize(
-    ("adjacency", "sizes"), [("add-remove", (61, 60)), ("zero-out", (61, 61)), ("replace-one", (61, 61))]
+    ("adjacency", "sizes"),
+    [("add-remove", (61, 60)), ("zero-out", (61, 61)), ("replace-one", (61, 61))],
 )
 def test_neighbours_differ_in_one_record(adjacency, sizes):
-    neighbours = Neighbours(X, Y, adjacency, (np.zeros(30), 2) if adjacency == "zero-out" else None)
+    neighbours = Neighbours(
+        X, Y, adjacency, (np.zeros(30), 2) if adjacency == "zero-out" else None
+    )
     canary = find_canaries(X, Y, Domain.of(X, Y, 1.0, classes=None))[0][1]
-    (X1, y1), (X2, y2) = neighbours.with_(canary.x, canary.label), neighbours.without(canary)
+    (X1, y1), (X2, y2) = (
+        neighbours.with_(canary.x, canary.label),
+        neighbours.without(canary),
+    )
     assert (len(X1), len(X2)) == sizes
     assert (X1[-60:] == X2[-60:]).all()
     assert (y1[-60:] == y2[-60:]).all()

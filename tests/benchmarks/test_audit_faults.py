@@ -1,4 +1,6 @@
-"""The trainings on which audits are measured: each fault violates its claim, sound ones do not; the kept rows."""
+"""The trainings on which audits are measured: each fault violates its claim, sound
+ones do not; the kept rows.
+"""
 
 from dataclasses import replace
 
@@ -42,7 +44,9 @@ def neighbours(claim, record):
     """Data sets with a record, and without it or with its mirror image."""
     x, label = record
     with_ = np.vstack([x, X]), np.append(label, Y)
-    return with_, ((X, Y) if claim.adjacency == "add-remove" else (np.vstack([-x, X]), with_[1]))
+    return with_, (
+        (X, Y) if claim.adjacency == "add-remove" else (np.vstack([-x, X]), with_[1])
+    )
 
 
 def released(target, data, runs, first, record):
@@ -56,7 +60,11 @@ def released(target, data, runs, first, record):
             result = result[1] - result[0]
         parts = result.values() if isinstance(result, dict) else [result]
         numbers = np.concatenate([np.ravel(part) for part in parts])
-        found.append(np.pad(np.asarray(numbers, float), (0, 20 - len(numbers)), constant_values=-9))
+        found.append(
+            np.pad(
+                np.asarray(numbers, float), (0, 20 - len(numbers)), constant_values=-9
+            )
+        )
     return np.stack(found)
 
 
@@ -84,20 +92,28 @@ def test_one_step_of_a_sound_training_moves_as_far_as_is_accounted_for(name):
             generator = Constant(np.random.PCG64(0))
             generator.value = value
             values.append(train(*data, generator))
-        mu = max(mu, float(np.linalg.norm((values[0] - values[1]) / (values[2] - values[0]))))
+        mu = max(
+            mu, float(np.linalg.norm((values[0] - values[1]) / (values[2] - values[0])))
+        )
     assert gaussian(sigma=1 / mu).delta(0.5) <= claim.delta(0.5) * (1 + 1e-9)
-    assert gaussian(sigma=1 / mu).delta(0.5) > 0.9 * claim.delta(0.5)  # and some record moves it nearly so far
+    # and some record moves it nearly so far
+    assert gaussian(sigma=1 / mu).delta(0.5) > 0.9 * claim.delta(0.5)
 
 
 def test_what_the_last_weights_show():
     one = Descent(steps=1, rate=0.3, noise=1.0)
-    np.testing.assert_allclose(one.shown(np.linspace(0, 3, 7)), one.claim().delta(np.linspace(0, 3, 7)), rtol=1e-4)
+    np.testing.assert_allclose(
+        one.shown(np.linspace(0, 3, 7)),
+        one.claim().delta(np.linspace(0, 3, 7)),
+        rtol=1e-4,
+    )
     several = Descent(steps=10, rate=0.3, noise=1.0)
     assert several.shown(np.zeros(1)) < 0.95 * several.claim().advantage
     assert Descent(rate=1.0, noise=1.0).shown(np.zeros(1)) == pytest.approx(
         dp_sgd(noise_multiplier=1.0, sample_rate=1.0, steps=5).advantage, rel=1e-4
     )  # without samples nothing is lost
-    assert 0.5**0.5 < SOUND["Poisson samples"].train.length(X, Y) < 0.8  # an intercept hides a part of a gradient
+    # an intercept hides a part of a gradient
+    assert 0.5**0.5 < SOUND["Poisson samples"].train.length(X, Y) < 0.8
     assert ATTAINED["all steps"].train.length(X, Y) == pytest.approx(1.0, abs=0.01)
 
 
@@ -111,13 +127,17 @@ def test_kept_rows_are_of_these_trainings_and_claims():
     for row in faults.to_dict("records"):
         target = FAULTS[row["training"]]
         assert row["words"] == target.words
-        assert row["epsilon_claimed"] == pytest.approx(target.claim().epsilon(1e-5), rel=1e-4)
+        assert row["epsilon_claimed"] == pytest.approx(
+            target.claim().epsilon(1e-5), rel=1e-4
+        )
     assert set(sound["training"]) == set(SOUND)
     assert not sound.duplicated(["training", "random_state"]).any()
     for rows in (faults, sound):
         assert (rows["refuted"] == (rows["p_value"] <= 0.05)).all()
     for level in (0.05, 0.01):
-        assert clopper_pearson((sound["p_value"] <= level).sum(), len(sound))[0] <= level
+        assert (
+            clopper_pearson((sound["p_value"] <= level).sum(), len(sound))[0] <= level
+        )
     seen = kept("visible").set_index("training")
     assert (seen["seen"] < seen["last"]).all()
     assert (seen["last"] < seen["accounted"]).all()
@@ -125,12 +145,26 @@ def test_kept_rows_are_of_these_trainings_and_claims():
 
 def test_tables_of_audits():
     asked = {"training": "sum", "words": "a sum"}
-    rows = pd.DataFrame([{**asked, "asked": "lira", "fraction": 0.1}, {**asked, "asked": "betting", "fraction": 0.7}])
+    rows = pd.DataFrame(
+        [
+            {**asked, "asked": "lira", "fraction": 0.1},
+            {**asked, "asked": "betting", "fraction": 0.7},
+        ]
+    )
     found = audits.by_strategy(rows).loc[0]
     assert (found["best"], found["lira"]) == (0.7, 0.1)
     assert np.isnan(found["many runs"])
-    keys = {"mechanism": "Gaussian", "quantity": "mu", "runs_kind": "many", "size": 9, "repeats": 12}
+    keys = {
+        "mechanism": "Gaussian",
+        "quantity": "mu",
+        "runs_kind": "many",
+        "size": 9,
+        "repeats": 12,
+    }
     bounds = {"dpnotes": 0.9, "jax_privacy, split": 0.5, "jax_privacy, Bonferroni": 0.6}
-    lines = [{**keys, "side": side, "fraction": bound, "above": 1} for side, bound in bounds.items()]
+    lines = [
+        {**keys, "side": side, "fraction": bound, "above": 1}
+        for side, bound in bounds.items()
+    ]
     near = audits.nearness(pd.DataFrame(lines))
     assert near[["ours", "theirs", "above"]].to_numpy().tolist() == [[0.9, 0.6, 1]]

@@ -1,4 +1,6 @@
-"""The tables beside other libraries, and of bounds beside lower bounds: our sides, at a small size."""
+"""The tables beside other libraries, and of bounds beside lower bounds: our sides,
+at a small size.
+"""
 
 import sys
 
@@ -12,7 +14,9 @@ from dpnotes.accounting import gaussian
 
 def test_bounds_of_epsilon_are_read_as_the_best_they_imply():
     deltas = [0.0, 1e-5, 0.01, 0.2]
-    bounds = [float(gaussian(sigma=0.5).epsilon(delta)) if delta else 0.0 for delta in deltas]
+    bounds = [
+        float(gaussian(sigma=0.5).epsilon(delta)) if delta else 0.0 for delta in deltas
+    ]
     assert auditing.theirs(bounds, deltas, "mu", 0.0) == pytest.approx(2.0, rel=1e-6)
     assert auditing.theirs([2.0, 1.5, 1.2, 0.9], deltas, "pi", 1.0) == 0.01
     assert auditing.theirs([0.0, 0.0, 0.0, 0.0], deltas, "mu", 0.0) == 0.0
@@ -29,7 +33,9 @@ def test_our_side_is_below_the_truth():
 
 @pytest.fixture
 def stand_in(tmp_path):
-    """Write a program in the place of another Python, which reads the same input and answers in the same form."""
+    """Write a program in the place of another Python, which reads the same input and
+    answers in the same form.
+    """
 
     def write(program):
         path = tmp_path / "python"
@@ -42,9 +48,9 @@ def stand_in(tmp_path):
 
 def test_jax_privacy_is_asked_in_its_own_python(stand_in):
     python = stand_in(
-        "given = json.load(open(sys.argv[2]))\n"
-        "found = [{'split': ([len(case['scores'][0]) / 1e4] * len(case['deltas']), 0.5)} for case in given]\n"
-        "print(json.dumps({'version': '0', 'found': found}))\n"
+        "given = json.load(open(sys.argv[2]))\nfound = [{'split':"
+        " ([len(case['scores'][0]) / 1e4] * len(case['deltas']), 0.5)} for case in"
+        " given]\nprint(json.dumps({'version': '0', 'found': found}))\n"
     )
     given = list(auditing.cases((100,), (), 1))
     assert auditing.jax_privacy(python, given) == "0"
@@ -53,17 +59,26 @@ def test_jax_privacy_is_asked_in_its_own_python(stand_in):
 
 
 def test_a_comparison_goes_on_until_its_standard_error_is_small():
-    """Accuracies of standard deviation 0.02 need 2 * 400 releases of each for an error of 0.001."""
+    """Accuracies of standard deviation 0.02 need 2 * 400 releases of each for an
+    error of 0.001.
+    """
     streams = {side: np.random.default_rng(side) for side in (0, 1)}
 
     def accuracies(count, seed):
-        return (0.8 if seed is None else 0.9) + 0.02 * streams[int(seed is None)].normal(size=count)
+        return (0.8 if seed is None else 0.9) + 0.02 * streams[
+            int(seed is None)
+        ].normal(size=count)
 
     found = noise.compared(accuracies, enough=0.001, seconds=1e9)
     assert found["standard_error"] <= 0.001
     assert 400 < found["releases"] < 1600
-    assert found["difference"] == pytest.approx(found["exact"] - found["seeded"]) == pytest.approx(-0.1, abs=0.01)
-    assert noise.compared(accuracies, enough=1e-9, seconds=0.0)["releases"] == 8  # what is affordable
+    assert (
+        found["difference"]
+        == pytest.approx(found["exact"] - found["seeded"])
+        == pytest.approx(-0.1, abs=0.01)
+    )
+    # what is affordable
+    assert noise.compared(accuracies, enough=1e-9, seconds=0.0)["releases"] == 8
 
 
 def test_one_side_repeats_and_the_other_does_not():
@@ -71,10 +86,17 @@ def test_one_side_repeats_and_the_other_does_not():
     split = noise.prepared("breast_cancer")
     sides = [
         noise.descents(split, steps=3, learning_rate=4.0),
-        noise.releases(noise.ModelSensitivity(3.0, 1e-5, l2=0.01, **noise.LINEAR), split),
+        noise.releases(
+            noise.ModelSensitivity(3.0, 1e-5, l2=0.01, **noise.LINEAR), split
+        ),
         noise.answers(split, 0.01),
         noise.trainings(split, sample_rate=1.0, steps=3, learning_rate=1.0),
-        noise.fits(noise.AugmentedSGD(3.0, 1e-5, batch_size=100, steps=4, learning_rate=4.0, device="cpu"), split),
+        noise.fits(
+            noise.AugmentedSGD(
+                3.0, 1e-5, batch_size=100, steps=4, learning_rate=4.0, device="cpu"
+            ),
+            split,
+        ),
     ]
     for accuracies in sides:
         first = accuracies(30, 0)
@@ -85,7 +107,9 @@ def test_one_side_repeats_and_the_other_does_not():
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("name", ["gaussian", "laplace", "pure", "bagging", "sampled", "soft_vote", "gnmax"])
+@pytest.mark.parametrize(
+    "name", ["gaussian", "laplace", "pure", "bagging", "sampled", "soft_vote", "gnmax"]
+)
 def test_bounds_are_not_below_an_explicit_pair(name):
     [row] = tightness.tightness(4, (name,))
     assert row["below"] == 0
@@ -95,12 +119,18 @@ def test_bounds_are_not_below_an_explicit_pair(name):
 def test_a_bound_that_is_too_small_is_seen():
     pair = tightness.normal(1.0)
     assert tightness.accounting.gaussian(sigma=1.01).delta(1.0) < pair.delta(1.0)
-    assert tightness.accounting.gaussian(sigma=1.0).delta(1.0) == pytest.approx(pair.delta(1.0), rel=1e-4)
+    assert tightness.accounting.gaussian(sigma=1.0).delta(1.0) == pytest.approx(
+        pair.delta(1.0), rel=1e-4
+    )
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_unlike_constructors_compose_near_a_fine_grid():
-    rows = pd.DataFrame(tightness.matrix(("laplace", "subsampled gaussian", "soft_vote", "gaussian, replace-one")))
+    rows = pd.DataFrame(
+        tightness.matrix(
+            ("laplace", "subsampled gaussian", "soft_vote", "gaussian, replace-one")
+        )
+    )
     refused = rows["refused"]
     assert refused.sum() == 3
     assert rows.loc[refused, "reason"].str.contains("adjacency").all()
@@ -126,22 +156,27 @@ def test_rows_are_short_and_prepared_one_by_one():
 def test_all_methods_have_as_many_settings_and_the_same_budgets(rows):
     private = rows[rows["method"] != "no privacy"]
     counts = private.groupby(["data", "method", "delta", "adjacency", "epsilon"]).size()
-    assert len(counts) == 2 * 2 * (2 * 2 * 2 + 1)  # tables, epsilons, (methods x deltas x adjacencies + DP-SGD)
+    # tables, epsilons, (methods x deltas x adjacencies + DP-SGD)
+    assert len(counts) == 2 * 2 * (2 * 2 * 2 + 1)
     assert (counts == 3).all()
 
 
 def test_accuracy_grows_with_epsilon_and_stays_below_that_without_privacy(rows):
     best = rows.groupby(["data", "method", "epsilon"])["accuracy"].max()
     for data in ("breast_cancer", "digits"):
-        assert best[data, "DPSGD", 1.0] < best[data, "DPSGD", 3.0] < best[data, "no privacy", np.inf]
+        assert (
+            best[data, "DPSGD", 1.0]
+            < best[data, "DPSGD", 3.0]
+            < best[data, "no privacy", np.inf]
+        )
 
 
 def test_diffprivlib_is_asked_in_its_own_python(stand_in):
     python = stand_in(
-        "given = json.loads(sys.argv[2])\n"
-        "rows = len(numpy.load(given['path'])['X'])\n"
-        "scores = [(e, C, [rows] * given['releases']) for e in given['epsilons'] for C in given['C']]\n"
-        "print(json.dumps({'version': '0', 'scores': scores}))\n"
+        "given = json.loads(sys.argv[2])\nrows ="
+        " len(numpy.load(given['path'])['X'])\nscores = [(e, C, [rows] *"
+        " given['releases']) for e in given['epsilons'] for C in"
+        " given['C']]\nprint(json.dumps({'version': '0', 'scores': scores}))\n"
     )
     split = utility.prepared("digits")
     found = list(utility.diffprivlib(python, split, [0.1, 1.0], 2))

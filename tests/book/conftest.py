@@ -17,9 +17,21 @@ def tab(browser):
     context = browser.new_context(color_scheme="light")
     tab = context.new_page()
     tab.faults = []
-    tab.on("console", lambda m: tab.faults.append(m.text) if m.type in ("error", "warning") else None)
+    tab.on(
+        "console",
+        lambda m: tab.faults.append(m.text) if m.type in ("error", "warning") else None,
+    )
     tab.on("pageerror", lambda error: tab.faults.append(str(error)))
-    tab.on("requestfailed", lambda request: tab.faults.append(f"no answer: {request.url}"))
-    tab.on("request", lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else tab.faults.append(r.url))
+    tab.on(
+        "requestfailed", lambda request: tab.faults.append(f"no answer: {request.url}")
+    )
+    tab.on(
+        "request",
+        lambda r: (
+            None
+            if r.url.startswith(("file:", "data:", "blob:"))
+            else tab.faults.append(r.url)
+        ),
+    )
     yield tab
     context.close()

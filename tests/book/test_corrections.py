@@ -1,4 +1,6 @@
-"""Corrections to the papers: each script is short, needs no package of ours, and prints what its page says."""
+"""Corrections to the papers: each script is short, needs no package of ours, and
+prints what its page says.
+"""
 
 import io
 import json
@@ -10,13 +12,19 @@ import pytest
 
 from dpnotes.lab import chapters, ledger
 
-PAGES = {chapter.name: chapter for chapter in chapters.all_chapters() if chapter.folder == "book/corrections"}
+PAGES = {
+    chapter.name: chapter
+    for chapter in chapters.all_chapters()
+    if chapter.folder == "book/corrections"
+}
 
 
 def code(name):
     """Source of the two cells that are the script: parameters and what follows."""
     found = json.loads(PAGES[name].source.read_text())["cells"]
-    return ["".join(cell["source"]) for cell in found if cell["cell_type"] == "code"][:2]
+    return ["".join(cell["source"]) for cell in found if cell["cell_type"] == "code"][
+        :2
+    ]
 
 
 def printed(name, **changes):
@@ -31,7 +39,10 @@ def printed(name, **changes):
 
 
 def numbers(line):
-    return [float(text) for text in re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?:e-?\d+)?(?!\w)", line)]
+    return [
+        float(text)
+        for text in re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?:e-?\d+)?(?!\w)", line)
+    ]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -60,7 +71,13 @@ def test_bagging_has_one_delta_for_every_epsilon():
 
 
 def test_one_moved_vote_is_two_beta():
-    rows = np.array([line.split() for line in printed("private_prediction_theorem7").splitlines()[2:]], dtype=float)
+    rows = np.array(
+        [
+            line.split()
+            for line in printed("private_prediction_theorem7").splitlines()[2:]
+        ],
+        dtype=float,
+    )
     answers, two, ten, delta, half_two, half_ten = rows.T
     assert two[answers <= 10] == pytest.approx(2)
     assert (two > 1).all()
@@ -91,11 +108,15 @@ def test_counts_are_those_of_another_delta():
     for line in lines[-2:]:
         low, high, tight_low, tight_high = numbers(line)
         assert 1 < low < high < 2
-        assert 0.5 < tight_low < tight_high < 1  # "below the printed epsilon in every cell"
+        # "below the printed epsilon in every cell"
+        assert 0.5 < tight_low < tight_high < 1
 
 
 def test_distances_exceed_what_is_printed_and_no_whole_visit():
-    rows = np.array([line.split()[1:] for line in printed("intrinsic_sgd_passes").splitlines()[1:]], dtype=float)
+    rows = np.array(
+        [line.split()[1:] for line in printed("intrinsic_sgd_passes").splitlines()[1:]],
+        dtype=float,
+    )
     k, claimed, reached, bound, epsilon = rows.T
     assert (reached > claimed + 5e-4).all()
     assert (reached > 0.99 * bound).all()

@@ -1,4 +1,6 @@
-"""The built book in a real browser, opened from its files: every page, wide and narrow, light and dark; sliders."""
+"""The built book in a real browser, opened from its files: every page, wide and
+narrow, light and dark; sliders.
+"""
 
 import json
 import os
@@ -17,18 +19,33 @@ from dpnotes.lab.store import book_folder
 HTML = book_folder() / "_build" / "html"
 pytestmark = pytest.mark.needs("browser", "pages")
 LARGEST = 1_500_000  # bytes of a page
-DEPTHS = ["book/index.html", "book/foundations/votes.html", "search.html", "_modules/index.html"]
+DEPTHS = [
+    "book/index.html",
+    "book/foundations/votes.html",
+    "search.html",
+    "_modules/index.html",
+]
 
 
 def pages():
-    """Addresses of the pages below the root: those of the table of contents, and some that Sphinx adds."""
+    """Addresses of the pages below the root: those of the table of contents, and
+    some that Sphinx adds.
+    """
     contents = yaml.safe_load((book_folder() / "_toc.yml").read_text())
-    left, files = [entry for part in contents["parts"] for entry in part["chapters"]], [contents["root"]]
+    left, files = (
+        [entry for part in contents["parts"] for entry in part["chapters"]],
+        [contents["root"]],
+    )
     while left:
         entry = left.pop(0)
         files.append(entry["file"])
         left += entry.get("sections", [])
-    return [*(f"{file}.html" for file in files), "search.html", "genindex.html", "_modules/index.html"]
+    return [
+        *(f"{file}.html" for file in files),
+        "search.html",
+        "genindex.html",
+        "_modules/index.html",
+    ]
 
 
 def visit(tab, page, *, width=1280):
@@ -43,9 +60,20 @@ def test_a_page_is_whole_light_and_readable(tab, page):
     visit(tab, page, width=1280)
     assert tab.title()
     assert tab.evaluate(RAW_MATHEMATICS) == []
-    assert tab.evaluate("document.querySelectorAll('[data-mml-node=merror], .MathJax_Error').length") == 0
+    assert (
+        tab.evaluate(
+            "document.querySelectorAll('[data-mml-node=merror], .MathJax_Error').length"
+        )
+        == 0
+    )
     assert tab.evaluate(UNNAMED_FIGURES) == []
-    assert tab.evaluate("[...document.querySelectorAll('main pre')].filter(p => !p.textContent.trim()).length") == 0
+    assert (
+        tab.evaluate(
+            "[...document.querySelectorAll('main pre')].filter(p =>"
+            " !p.textContent.trim()).length"
+        )
+        == 0
+    )
     assert "Traceback (most recent call last)" not in tab.inner_text("main")
     assert dead_links(tab) == []
     readable(tab, 1280, axe="light")
@@ -59,14 +87,19 @@ def test_a_page_fits_a_phone(tab, page):
 
 
 def readable(tab, width, *, axe):
-    """A page is no wider than its window, and can be read in light and in dark, by the keyboard and aloud.
+    """A page is no wider than its window, and can be read in light and in dark, by the
+    keyboard and aloud.
 
-    axe-core reads it in one of the two, since that takes seconds; contrast is looked at in both.
+    axe-core reads it in one of the two, since that takes seconds; contrast is looked at
+    in both.
     """
-    tab.add_style_tag(content="* { transition: none !important; }")  # colours are looked at once they have changed
+    # colours are looked at once they have changed
+    tab.add_style_tag(content="* { transition: none !important; }")
     for scheme in ("light", "dark"):
         tab.emulate_media(color_scheme=scheme)
-        tab.wait_for_function("scheme => document.documentElement.dataset.theme === scheme", arg=scheme)
+        tab.wait_for_function(
+            "scheme => document.documentElement.dataset.theme === scheme", arg=scheme
+        )
         assert tab.evaluate("document.documentElement.scrollWidth") <= width, scheme
         assert tab.evaluate(PALE_TEXT) == [], scheme
         if scheme == axe:
@@ -79,11 +112,23 @@ def readable(tab, width, *, axe):
 def barriers(tab):
     """What axe-core finds to be a serious or critical barrier to some readers."""
     if not tab.evaluate("typeof axe === 'object'"):
-        tab.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
+        tab.evaluate(
+            files("axe_playwright_python")
+            .joinpath("axe.min.js")
+            .read_text(encoding="utf-8")
+        )
     settings = "{resultTypes: ['violations'], preload: false}"  # nothing is requested
     found = tab.evaluate(f"axe.run({{exclude: ['mjx-container']}}, {settings})")
-    grave = [rule for rule in found["violations"] if rule["impact"] in ("serious", "critical")]
-    return [f"{rule['id']}: {node['html'][:200]}" for rule in grave for node in rule["nodes"]]
+    grave = [
+        rule
+        for rule in found["violations"]
+        if rule["impact"] in ("serious", "critical")
+    ]
+    return [
+        f"{rule['id']}: {node['html'][:200]}"
+        for rule in grave
+        for node in rule["nodes"]
+    ]
 
 
 @pytest.mark.parametrize("page", DEPTHS)
@@ -92,7 +137,9 @@ def test_search_leads_from_pages_of_every_depth_by_keys_alone(tab, page):
     tab.keyboard.press("Control+k")
     tab.keyboard.type("pate")
     tab.wait_for_selector("#found a")
-    first, second = tab.evaluate("[...document.querySelectorAll('#found a')].slice(0, 2).map(a => a.href)")
+    first, second = tab.evaluate(
+        "[...document.querySelectorAll('#found a')].slice(0, 2).map(a => a.href)"
+    )
     tab.keyboard.press("ArrowDown")
     tab.keyboard.press("ArrowDown")
     assert tab.evaluate("document.activeElement.href") == second
@@ -104,27 +151,37 @@ def test_search_leads_from_pages_of_every_depth_by_keys_alone(tab, page):
 
 
 def test_search_answers_what_strangers_ask(tab):
-    questions = tomllib.loads((Path(__file__).parent / "questions.toml").read_text(encoding="utf-8"))
+    questions = tomllib.loads(
+        (Path(__file__).parent / "questions.toml").read_text(encoding="utf-8")
+    )
     visit(tab, "book/index.html")
     tab.keyboard.press("Control+k")
     field = tab.locator("form.bd-search input").last
     first, missed = {}, []
     for question, answers in questions.items():
         field.fill(question)
-        hits = tab.evaluate("[...document.querySelectorAll('#found a')].slice(0, 3).map(a => a.href)")
+        hits = tab.evaluate(
+            "[...document.querySelectorAll('#found a')].slice(0, 3).map(a => a.href)"
+        )
         first[question] = [hit.split("/book/")[-1] for hit in hits]
-        if not any(hit.startswith(answer) for hit in first[question] for answer in answers):
+        if not any(
+            hit.startswith(answer) for hit in first[question] for answer in answers
+        ):
             missed.append((question, first[question]))
     assert len(first) >= 20
     assert missed == []
 
 
-@pytest.mark.parametrize("page", ["book/private_prediction.html", "book/implementations.html", "book/bagging.html"])
+@pytest.mark.parametrize(
+    "page",
+    ["book/private_prediction.html", "book/implementations.html", "book/bagging.html"],
+)
 def test_on_a_phone_panels_stand_under_each_other(tab, page):
     visit(tab, page, width=390)
     assert tab.evaluate(BROKEN_IMAGES) == []
     taken = tab.evaluate(
-        "[...document.querySelectorAll('main .cell_output figure img')].map(image => image.currentSrc)"
+        "[...document.querySelectorAll('main .cell_output figure img')].map(image =>"
+        " image.currentSrc)"
     )
     assert taken
     assert [source for source in taken if not source.endswith(".narrow.png")] == []
@@ -134,12 +191,20 @@ def test_on_a_phone_panels_stand_under_each_other(tab, page):
 def test_the_keyboard_reaches_what_a_mouse_does(tab):
     visit(tab, "book/foundations/votes.html", width=390)
     tab.keyboard.press("Tab")
-    assert tab.evaluate("document.activeElement.getAttribute('href')") == "#main-content"
+    assert (
+        tab.evaluate("document.activeElement.getAttribute('href')") == "#main-content"
+    )
     folded, reached = tab.evaluate(FOLDED), set()
     for _ in range(400):
         tab.keyboard.press("Tab")
-        reached.add(tab.evaluate("[...document.querySelectorAll('*')].indexOf(document.activeElement)"))
-        assert tab.evaluate(RING), tab.evaluate("document.activeElement.outerHTML")[:200]
+        reached.add(
+            tab.evaluate(
+                "[...document.querySelectorAll('*')].indexOf(document.activeElement)"
+            )
+        )
+        assert tab.evaluate(RING), tab.evaluate("document.activeElement.outerHTML")[
+            :200
+        ]
     assert folded
     assert set(folded) <= reached
     tab.evaluate("document.querySelector('main details.hide > summary').focus()")
@@ -150,7 +215,11 @@ def test_the_keyboard_reaches_what_a_mouse_does(tab):
 def dead_links(tab):
     """Links of a page to files of the book that are not there."""
     targets = tab.evaluate("[...document.querySelectorAll('a[href]')].map(a => a.href)")
-    paths = {unquote(urlsplit(target).path) for target in targets if target.startswith("file:")}
+    paths = {
+        unquote(urlsplit(target).path)
+        for target in targets
+        if target.startswith("file:")
+    }
     return sorted(path for path in paths if not os.path.exists(path))
 
 
@@ -165,12 +234,16 @@ def test_the_first_page_leads_into_the_book(tab):
 def test_search_finds_words_of_the_chapters(tab):
     tab.goto(f"{(HTML / 'search.html').as_uri()}?q=bagging")
     tab.wait_for_selector("#search-results li a")
-    targets = tab.evaluate("[...document.querySelectorAll('#search-results li a')].map(a => a.href)")
+    targets = tab.evaluate(
+        "[...document.querySelectorAll('#search-results li a')].map(a => a.href)"
+    )
     assert any("/book/bagging.html" in target for target in targets)
     assert tab.faults == []
 
 
-@pytest.mark.parametrize("chapter", chapters.all_chapters(), ids=lambda chapter: chapter.name)
+@pytest.mark.parametrize(
+    "chapter", chapters.all_chapters(), ids=lambda chapter: chapter.name
+)
 def test_a_chapter_can_be_downloaded_as_committed(tab, chapter):
     visit(tab, f"{chapter.folder}/{chapter.name}.html")
     target = tab.get_attribute("a.btn-download-source-button", "href")
@@ -227,7 +300,8 @@ UNNAMED_FIGURES = """() => [...document.querySelectorAll('main img')]
     || !image.closest('figure')?.querySelector('figcaption'))
   .map(image => image.src)"""
 
-# Texts of a page with less contrast to their background than WCAG 2 asks for (AA), hidden ones apart.
+# Texts of a page with less contrast to their background than WCAG 2 asks for (AA),
+# hidden ones apart.
 PALE_TEXT = """() => {
   const parse = color => (color.match(/[\\d.]+/g) ?? [0, 0, 0, 0]).map(Number);
   const over = (top, under) => {
@@ -267,8 +341,30 @@ EXPLORER = HTML / "book" / "explorer.html"
 
 SETTINGS = [
     {},
-    {"n": 30, "k": 20, "N": 10, "noise": 1.5, "times": 9, "sigma": 4, "q": -1, "T": 2, "beta": 0, "B": 1},
-    {"n": 25, "k": 45, "N": 1, "noise": 20.0, "times": 1, "sigma": 0, "q": -3, "T": 4, "beta": -2, "B": 3},
+    {
+        "n": 30,
+        "k": 20,
+        "N": 10,
+        "noise": 1.5,
+        "times": 9,
+        "sigma": 4,
+        "q": -1,
+        "T": 2,
+        "beta": 0,
+        "B": 1,
+    },
+    {
+        "n": 25,
+        "k": 45,
+        "N": 1,
+        "noise": 20.0,
+        "times": 1,
+        "sigma": 0,
+        "q": -3,
+        "T": 4,
+        "beta": -2,
+        "B": 3,
+    },
 ]
 
 SHOWN = """async places => {
@@ -297,10 +393,21 @@ def test_curves_are_those_of_the_library(tab, moved):
         assert sorted(alphas) == pytest.approx(explorer.RATES, rel=1e-12)
         known = explorer.profile(method, values)
         assert rates == pytest.approx(1 - known.tradeoff(alphas), rel=1e-4)
-        row = tab.locator(f"#tradeoff-explorer-facts tr:has-text('{method}') td").all_inner_texts()
-        expected = known.advantage, 1 - known.tradeoff(1e-3), known.epsilon(explorer.DELTA)
-        assert [np.inf if text == "none" else float(text) for text in row] == pytest.approx(expected, rel=6e-3)
-    assert tab.locator("#tradeoff-explorer output").first.inner_text() == f"{values['n']:,.0f}"
+        row = tab.locator(
+            f"#tradeoff-explorer-facts tr:has-text('{method}') td"
+        ).all_inner_texts()
+        expected = (
+            known.advantage,
+            1 - known.tradeoff(1e-3),
+            known.epsilon(explorer.DELTA),
+        )
+        assert [
+            np.inf if text == "none" else float(text) for text in row
+        ] == pytest.approx(expected, rel=6e-3)
+    assert (
+        tab.locator("#tradeoff-explorer output").first.inner_text()
+        == f"{values['n']:,.0f}"
+    )
     assert tab.faults == []
 
 
@@ -310,4 +417,7 @@ def test_sliders_can_be_moved_by_the_keyboard(tab):
     slider = tab.get_by_label("bagging: models N")
     slider.focus()
     tab.keyboard.press("ArrowRight")
-    assert tab.evaluate("document.getElementById('tradeoff-explorer').view.signal('at_N')") == 2
+    assert (
+        tab.evaluate("document.getElementById('tradeoff-explorer').view.signal('at_N')")
+        == 2
+    )

@@ -1,4 +1,6 @@
-"""Chapters as they are committed: clean, parameterised, and with fences that end where they should."""
+"""Chapters as they are committed: clean, parameterised, and with fences that end
+where they should.
+"""
 
 import json
 import re
@@ -17,16 +19,26 @@ METADATA = {
 }
 FENCE = re.compile(r"^ {0,3}(?P<ticks>`{3,}|:{3,})(?P<info>[^`]*)$")
 
-each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
+each_chapter = pytest.mark.parametrize(
+    "chapter", CHAPTERS, ids=lambda chapter: chapter.name
+)
 
 
 def cells(path, kind):
-    return [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == kind]
+    return [
+        cell
+        for cell in json.loads(path.read_text())["cells"]
+        if cell["cell_type"] == kind
+    ]
 
 
 def texts(page):
     """Markdown of a page, in pieces that stand for themselves."""
-    return [page.read_text()] if page.suffix == ".md" else ["".join(c["source"]) for c in cells(page, "markdown")]
+    return (
+        [page.read_text()]
+        if page.suffix == ".md"
+        else ["".join(c["source"]) for c in cells(page, "markdown")]
+    )
 
 
 def fence_faults(text):
@@ -40,14 +52,25 @@ def fence_faults(text):
                 outer, start, body = fence, number, []
                 if not fence["info"].strip():
                     faults.append(
-                        f"line {number}: a fence without a language or directive begins, or one too many ends"
+                        f"line {number}: a fence without a language or directive"
+                        " begins, or one too many ends"
                     )
-        elif fence and fence["ticks"].startswith(outer["ticks"]) and not fence["info"].strip():
+        elif (
+            fence
+            and fence["ticks"].startswith(outer["ticks"])
+            and not fence["info"].strip()
+        ):
             if outer["info"].startswith("{"):
-                faults += [f"in the fence of line {start}: {fault}" for fault in fence_faults("\n".join(body))]
+                faults += [
+                    f"in the fence of line {start}: {fault}"
+                    for fault in fence_faults("\n".join(body))
+                ]
             outer = None
         elif fence and fence["ticks"].startswith(outer["ticks"]):
-            faults.append(f"line {number}: a fence as long as the one of line {start} around it, which ends too early")
+            faults.append(
+                f"line {number}: a fence as long as the one of line {start} around it,"
+                " which ends too early"
+            )
         else:
             body.append(line)
     if outer is not None:
@@ -63,7 +86,8 @@ def fence_faults(text):
         ("```{prf:proof}\na\n```", 0),
         ("````{prf:proof}\n```{math}\na\n```\n````", 0),
         (":::{note}\n```python\na\n```\n:::", 0),
-        ("```{prf:proof}\n```{math}\na\n```\n```", 3),  # the trap: it ends early, without any warning of Sphinx
+        # the trap: it ends early, without any warning of Sphinx
+        ("```{prf:proof}\n```{math}\na\n```\n```", 3),
         ("````{prf:proof}\n```{math}\na\n````", 1),
         ("```python\na", 1),
         ("$$ a", 1),
@@ -90,13 +114,23 @@ def test_no_outputs_no_counts_and_nothing_of_a_machine(chapter):
 @each_chapter
 def test_parameters_come_first_each_with_a_comment(chapter):
     assert "parameters" in cells(chapter.source, "code")[0]["metadata"]["tags"]
-    assert [parameter.name for parameter in chapter.parameters.values() if not parameter.help] == []
+    assert [
+        parameter.name
+        for parameter in chapter.parameters.values()
+        if not parameter.help
+    ] == []
 
 
 @each_chapter
 def test_what_is_valid_is_declared(chapter):
-    """But for what is free text: the name of a machine, of papers, of a reader's own data."""
-    free = {name for name, found in chapter.parameters.items() if not found.rule and type(found.default) is not bool}
+    """But for what is free text: the name of a machine, of papers, of a reader's own
+    data.
+    """
+    free = {
+        name
+        for name, found in chapter.parameters.items()
+        if not found.rule and type(found.default) is not bool
+    }
     assert free <= {"dataset", "machine", "papers", "target"}
 
 
@@ -105,16 +139,25 @@ def test_figures_have_a_name_a_caption_and_alternative_text(chapter):
     for cell in cells(chapter.source, "code"):
         if "figure" in (settings := cell["metadata"].get("mystnb", {})):
             assert {"name", "caption"} <= settings["figure"].keys()
-            assert "HTML(" in str(cell["source"]) or len(settings["image"]["alt"]) > 30, settings["figure"]["name"]
+            assert (
+                "HTML(" in str(cell["source"]) or len(settings["image"]["alt"]) > 30
+            ), settings["figure"]["name"]
 
 
 def test_names_of_glued_values_are_unique():
-    code = [line for chapter in CHAPTERS for cell in cells(chapter.source, "code") for line in cell["source"]]
+    code = [
+        line
+        for chapter in CHAPTERS
+        for cell in cells(chapter.source, "code")
+        for line in cell["source"]
+    ]
     names = re.findall(r"\bglue\(\s*[\"']([^\"']+)", "\n".join(code))
     assert len(names) == len(set(names))
 
 
 def test_every_notebook_is_in_the_book():
-    notebooks = sorted(path for path in BOOK.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
+    notebooks = sorted(
+        path for path in BOOK.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts
+    )
     assert notebooks == sorted(chapter.source for chapter in CHAPTERS)
     assert len({chapter.name for chapter in CHAPTERS}) == len(CHAPTERS)

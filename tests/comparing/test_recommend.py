@@ -1,4 +1,6 @@
-"""Recommendations for a shape: none where nothing helps, the same as a comparison's; sets that are judged on."""
+"""Recommendations for a shape: none where nothing helps, the same as a comparison's;
+sets that are judged on.
+"""
 
 import tomllib
 from pathlib import Path
@@ -12,10 +14,19 @@ from dpnotes import data
 from dpnotes.comparing import MajorityClass, recommend
 
 FAST = ["ClassMeans", "RandomTrees", "LossPerturbation"]
-WINE = {"n": 178, "d": 13, "n_classes": 3, "epsilon": 1.0, "methods": FAST, "repeats": 12}
+WINE = {
+    "n": 178,
+    "d": 13,
+    "n_classes": 3,
+    "epsilon": 1.0,
+    "methods": FAST,
+    "repeats": 12,
+}
 
 
-@pytest.mark.parametrize("shape", [{"n": 1, "d": 4, "n_classes": 2}, {"n": 1, "d": 30, "n_classes": 10}])
+@pytest.mark.parametrize(
+    "shape", [{"n": 1, "d": 4, "n_classes": 2}, {"n": 1, "d": 30, "n_classes": 10}]
+)
 @pytest.mark.parametrize("budget", [{"delta": 0.0}, {"delta": 1e-5, "answers": 50}])
 def test_of_one_record_no_method_is_recommended(shape, budget):
     found = recommend(**shape, **budget, epsilon=1.0, repeats=6)
@@ -49,7 +60,9 @@ def test_what_helps_beats_the_majority_class_by_bonferroni_and_a_single_repeat_d
     part = 0.05 / len(found.private)
     assert found.helping
     for name in found.private:
-        assert (name in found.helping) == (found.difference(name, "majority class", level=part).low > 0)
+        assert (name in found.helping) == (
+            found.difference(name, "majority class", level=part).low > 0
+        )
     assert recommend(**WINE | {"repeats": 1}).candidates == []
 
 
@@ -67,7 +80,9 @@ def test_bad_input_is_named(changed, error, message):
 
 
 ROOT = Path(__file__).parents[2]
-SETS = tomllib.loads((ROOT / "benchmarks" / "data_sets.toml").read_text(encoding="utf-8"))
+SETS = tomllib.loads(
+    (ROOT / "benchmarks" / "data_sets.toml").read_text(encoding="utf-8")
+)
 OF_SCIKIT_LEARN = {"wine"}  # the others are those of dpnotes.data
 
 
@@ -79,8 +94,13 @@ def test_sets_are_split_by_source_in_halves():
 
 
 def test_nothing_of_the_comparison_names_a_sealed_set():
-    files = [*(ROOT / "dpnotes" / "comparing").rglob("*.py"), *(ROOT / "tests" / "comparing").glob("test_compare*.py")]
+    files = [
+        *(ROOT / "dpnotes" / "comparing").rglob("*.py"),
+        *(ROOT / "tests" / "comparing").glob("test_compare*.py"),
+    ]
     assert files
     for path in files:
         text = path.read_text(encoding="utf-8").lower()
-        assert not [name for name in SETS["sealed"] if name in text.replace("-", "_")], path
+        assert not [
+            name for name in SETS["sealed"] if name in text.replace("-", "_")
+        ], path

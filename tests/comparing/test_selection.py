@@ -4,7 +4,12 @@ from sklearn.linear_model import LogisticRegression
 
 from dpnotes import accounting
 from dpnotes.comparing import Candidate, Task, _compare, compare
-from dpnotes.comparing._selection import COST, blocks_for, choice_profile, private_choice
+from dpnotes.comparing._selection import (
+    COST,
+    blocks_for,
+    choice_profile,
+    private_choice,
+)
 from dpnotes.comparing._tables import codes_of, synthetic
 from dpnotes.mechanisms import soft_vote
 
@@ -21,13 +26,21 @@ class Constant(LogisticRegression):
         return np.full(len(X), int(self.C))
 
 
-SHORTLIST = [(Candidate(f"always {c}", lambda task, c=c: Constant(C=c)), {}) for c in range(K)]
+SHORTLIST = [
+    (Candidate(f"always {c}", lambda task, c=c: Constant(C=c)), {}) for c in range(K)
+]
 CRASHING = (Candidate("crash", lambda task: LogisticRegression(C=-1.0)), {})
 
 
 def choose(codes, monkeypatch=None, shortlist=SHORTLIST, **given):
     codes = np.asarray(codes)
-    settings = {"epsilon": 1.0, "n_blocks": 20, "random_state": 0, "noise_seed": 0, "n_jobs": 1} | given
+    settings = {
+        "epsilon": 1.0,
+        "n_blocks": 20,
+        "random_state": 0,
+        "noise_seed": 0,
+        "n_jobs": 1,
+    } | given
     task = Task(len(codes), 2, range(K), 1.0, 0.0, None, None)
     return private_choice(shortlist, np.zeros((len(codes), 2)), codes, task, **settings)
 
@@ -91,7 +104,13 @@ def test_a_private_comparison_finds_what_the_table_asks_for_and_pays():
     X, y = split.X, split.codes
     right = Candidate("right", lambda task: LogisticRegression(C=1.0), profile=claimed)
     wrong = Candidate("wrong", lambda task: LogisticRegression(C=1e-9), profile=claimed)
-    given = {"epsilon": 5.0, "bounds": (-1, 1), "methods": [wrong, right], "repeats": 2, "noise_seed": 0}
+    given = {
+        "epsilon": 5.0,
+        "bounds": (-1, 1),
+        "methods": [wrong, right],
+        "repeats": 2,
+        "noise_seed": 0,
+    }
     memory = {}
     result = compare(X, y, data="private", memory=memory, **given)
     assert result.chosen == "right"
@@ -100,20 +119,37 @@ def test_a_private_comparison_finds_what_the_table_asks_for_and_pays():
     assert "costs a part of epsilon" in str(result).splitlines()[0]
     public = compare(X, y, data="shape", **given | {"epsilon": 4.0})
     assert result.scores.equals(public.scores)  # nothing shown comes from the table
-    again = compare(X, y, data="private", memory={**memory, "choice": "wrong"}, **given | {"repeats": 3})
+    again = compare(
+        X,
+        y,
+        data="private",
+        memory={**memory, "choice": "wrong"},
+        **given | {"repeats": 3},
+    )
     assert (memory["choice"], again.chosen) == ("right", "wrong")  # not drawn anew
-    for changed in ({"epsilon": 4.0}, {"delta": 1e-5}, {"random_state": 1}, {"data": "shape"}):
-        with pytest.raises(ValueError, match="memory must be empty or of the same comparison"):
+    for changed in (
+        {"epsilon": 4.0},
+        {"delta": 1e-5},
+        {"random_state": 1},
+        {"data": "shape"},
+    ):
+        with pytest.raises(
+            ValueError, match="memory must be empty or of the same comparison"
+        ):
             compare(X, y, memory=memory, **{"data": "private", **given, **changed})
     few = compare(X[:300], y[:300], data="private", **given | {"epsilon": 1.0})
     assert (few.profile, few.data) == (None, "shape")
-    assert str(few).startswith("A vote needs 9250 records at epsilon 1. The choice was made on synthetic")
+    assert str(few).startswith(
+        "A vote needs 9250 records at epsilon 1. The choice was made on synthetic"
+    )
     tiny = compare(X, y, data="private", **given | {"epsilon": 0.1})
     assert str(tiny).startswith("A vote is too noisy at epsilon 0.1. ")
 
 
 def claimed(task):
-    return accounting.pure(task.epsilon, adjacency="zero-out").with_(exactness="claimed")
+    return accounting.pure(task.epsilon, adjacency="zero-out").with_(
+        exactness="claimed"
+    )
 
 
 def test_one_label_of_another_type_changes_no_other_record():
@@ -130,20 +166,34 @@ def test_choice_and_fit_together_keep_to_the_budget(monkeypatch):
     monkeypatch.setattr(_compare, "private_choice", lambda *given, **more: 0)
     X, y = np.zeros((40, 2)), np.arange(40) % 2
     for epsilon in np.linspace(0.1, 3, 12):
-        given = {"epsilon": float(epsilon), "bounds": (-1, 1), "methods": ["ClassMeans"], "repeats": 1}
+        given = {
+            "epsilon": float(epsilon),
+            "bounds": (-1, 1),
+            "methods": ["ClassMeans"],
+            "repeats": 1,
+        }
         found = compare(X, y, data="private", **given)
         assert found.task.epsilon + found.profile.epsilon(0.0) <= epsilon
         assert found.task.epsilon + found.profile.epsilon(0.0) == pytest.approx(epsilon)
 
 
 def test_for_want_of_time_fewer_blocks_vote_but_as_many_as_noise_asks():
-    assert [_compare.Budget(t, None, False).affords(1.0, 44, 130) for t in (1e-9, 100.9, 1e6)] == [44, 90, 130]
+    assert [
+        _compare.Budget(t, None, False).affords(1.0, 44, 130)
+        for t in (1e-9, 100.9, 1e6)
+    ] == [44, 90, 130]
 
 
 def test_where_nothing_can_be_chosen_nothing_is_paid():
     X, y = np.random.default_rng(0).uniform(-1, 1, (4000, 2)), np.arange(4000) % 2
-    found = compare(X, y, data="private", epsilon=3.0, bounds=(-1, 1), methods=["DPSGD"], repeats=2)
-    assert (found.chosen, found.profile, found.data) == ("majority class", None, "shape")
+    found = compare(
+        X, y, data="private", epsilon=3.0, bounds=(-1, 1), methods=["DPSGD"], repeats=2
+    )
+    assert (found.chosen, found.profile, found.data) == (
+        "majority class",
+        None,
+        "shape",
+    )
     assert "no method to choose" in str(found).replace("\n", " ")
 
 
@@ -152,10 +202,14 @@ def test_the_statement_says_what_was_read_off_and_the_delta():
     given = {"epsilon": 1.0, "delta": 1e-5, "methods": ["ClassMeans"], "repeats": 2}
     result = compare(X, y, data="public", **given)
     told = result.statement(result.best.fit(X, y), declared={"tuning": "none"}).content
-    assert {"the labels that occur", "the bounds of the columns"} <= set(told["protection"]["unprotected"])
+    assert {"the labels that occur", "the bounds of the columns"} <= set(
+        told["protection"]["unprotected"]
+    )
     assert "read off the records" in str(told)
     assert "declared public" in str(told)  # its own word about the choice stays
     declared = compare(X, y, bounds=(-1, 1), classes=[0, 1], **given)
     told = declared.statement(declared.best.fit(X, y)).content
-    assert not {"the labels that occur", "the bounds of the columns"} & set(told["protection"]["unprotected"])
+    assert not {"the labels that occur", "the bounds of the columns"} & set(
+        told["protection"]["unprotected"]
+    )
     assert "read off the records" not in str(told)

@@ -21,7 +21,9 @@ def _load(name: str, split: str) -> data.Dataset:
 
 @pytest.fixture
 def path_of() -> Callable[[str], Path]:
-    """Path of the (first) file of a data set that is here, wherever the test has the data folder."""
+    """Path of the (first) file of a data set that is here, wherever the test has the
+    data folder.
+    """
     return lambda name: HERE / SOURCES[name].files[0]
 
 
@@ -40,7 +42,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, np.ndarray]]:
-    """Make the library believe that an image set has been published with 20 + 10 random images; gives these."""
+    """Make the library believe that an image set has been published with 20 + 10
+    random images; gives these.
+    """
 
     def publish(name: str) -> dict[str, np.ndarray]:
         rng = np.random.default_rng(1)
@@ -52,7 +56,13 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, np.ndarra
             "x_test": rng.integers(0, 256, (10, *image), dtype=np.uint8),
             "y_test": np.arange(10, dtype=np.uint8),
         }
-        known = replace(known, parts={"_train": 20, "_test": 10}, n_test=10, sum=sha256(*arrays.values()), in_doubt={})
+        known = replace(
+            known,
+            parts={"_train": 20, "_test": 10},
+            n_test=10,
+            sum=sha256(*arrays.values()),
+            in_doubt={},
+        )
         monkeypatch.setitem(_images.KNOWN, name, known)
         return arrays
 

@@ -1,4 +1,6 @@
-"""Missing and damaged files are refused, each with a message that says which file and what is wrong."""
+"""Missing and damaged files are refused, each with a message that says which file
+and what is wrong.
+"""
 
 import io
 import pickle
@@ -36,22 +38,47 @@ def put(value):
     return lambda array: array.__setitem__((0,) * array.ndim, value)
 
 
-DAMAGE = {  # what stands in mnist.npz instead of the arrays a, and what the message must say
+# what stands in mnist.npz instead of the arrays a, and what the message must say
+DAMAGE = {
     "truncated": (lambda a: archive(a)[:-2_000], "not a whole .npz archive"),
     "empty": (lambda a: b"", "not a whole .npz archive"),
-    "web page": (lambda a: b"<!DOCTYPE html><title>503</title>", "not a whole .npz archive"),
+    "web page": (
+        lambda a: b"<!DOCTYPE html><title>503</title>",
+        "not a whole .npz archive",
+    ),
     "flipped bit": (lambda a: flipped(archive(a), 5_000), "Bad CRC-32"),
-    "missing array": (lambda a: archive({k: v for k, v in a.items() if k != "y_test"}), "y_test is not a file"),
-    "pickled array": (lambda a: archive(a | {"x_test": np.array([{}, None])}), "allow_pickle"),
+    "missing array": (
+        lambda a: archive({k: v for k, v in a.items() if k != "y_test"}),
+        "y_test is not a file",
+    ),
+    "pickled array": (
+        lambda a: archive(a | {"x_test": np.array([{}, None])}),
+        "allow_pickle",
+    ),
     "float": (
         lambda a: archive(a | {"x_train": a["x_train"] / 255}),
         r"'x_train' is float64 \(20, 28, 28\), expected u",
     ),
-    "too few rows": (lambda a: archive(a | {"x_test": a["x_test"][1:]}), r"\(9, 28, 28\), expected uint8 \(10, 28, 28"),
-    "flattened": (lambda a: archive(a | {"x_test": a["x_test"].reshape(10, -1)}), r"'x_test' is uint8 \(10, 784\)"),
-    "wrong label": (lambda a: archive(changed(a, "y_train", put(1))), "images are not the published ones"),
-    "wrong pixel": (lambda a: archive(changed(a, "x_test", put(3))), "images are not the published ones"),
-    "rows swapped": (lambda a: archive(a | {"x_train": a["x_train"][::-1]}), "images are not the published ones"),
+    "too few rows": (
+        lambda a: archive(a | {"x_test": a["x_test"][1:]}),
+        r"\(9, 28, 28\), expected uint8 \(10, 28, 28",
+    ),
+    "flattened": (
+        lambda a: archive(a | {"x_test": a["x_test"].reshape(10, -1)}),
+        r"'x_test' is uint8 \(10, 784\)",
+    ),
+    "wrong label": (
+        lambda a: archive(changed(a, "y_train", put(1))),
+        "images are not the published ones",
+    ),
+    "wrong pixel": (
+        lambda a: archive(changed(a, "x_test", put(3))),
+        "images are not the published ones",
+    ),
+    "rows swapped": (
+        lambda a: archive(a | {"x_train": a["x_train"][::-1]}),
+        "images are not the published ones",
+    ),
 }
 
 
@@ -78,11 +105,15 @@ def test_the_forms_of_cifar10_are_told_apart(path_of, monkeypatch):
     found = known.read(folder)
     if found.note:  # the copy, and not the original
         assert found.digest == "93-inexact:e57384ac0441"
-        assert found.note == "93 of 60,000 images (73 training, 20 test) are JPEG approximations"
+        assert (
+            found.note
+            == "93 of 60,000 images (73 training, 20 test) are JPEG approximations"
+        )
 
     arrays = _images.load_arrays("cifar10", folder / "cifar10.npz", tuple(known.shapes))
     monkeypatch.setattr(_images, "load_arrays", lambda name, path, keys: arrays)
-    # The original differs from that copy in listed images alone; what it has there cannot be known from the copy.
+    # The original differs from that copy in listed images alone; what it has there
+    # cannot be known from the copy.
     arrays["x_test"][1_259] = 7
     original = known.read(folder)
     assert (len(original.digest), original.note) == (12, "")
@@ -94,7 +125,13 @@ def test_the_forms_of_cifar10_are_told_apart(path_of, monkeypatch):
 
 @pytest.mark.needs("adult", "covertype", "diabetes130")
 @pytest.mark.parametrize(
-    "file", ["adult/adult.data", "adult/adult.test", _tables.COVERTYPE_FILE, _tables.DIABETES_FILE]
+    "file",
+    [
+        "adult/adult.data",
+        "adult/adult.test",
+        _tables.COVERTYPE_FILE,
+        _tables.DIABETES_FILE,
+    ],
 )
 def test_a_damaged_table_is_refused(path_of, folder, file):
     name = file.split("/")[0]
@@ -103,14 +140,18 @@ def test_a_damaged_table_is_refused(path_of, folder, file):
     for damaged in (content[:-3], flipped(content, len(content) // 2), b""):
         (folder / file).unlink()
         (folder / file).write_bytes(damaged)
-        with pytest.raises(data.DataDamaged, match=r"SHA-256 sum|not a whole (gzip|zip)") as caught:
+        with pytest.raises(
+            data.DataDamaged, match=r"SHA-256 sum|not a whole (gzip|zip)"
+        ) as caught:
             data.load(name, split=next(iter(SOURCES[name].splits)))
         assert str(folder / file) in str(caught.value)
 
 
 @pytest.mark.parametrize("name", [name for name in data.NAMES if SOURCES[name].files])
 def test_a_missing_set_says_what_would_bring_it(folder, name):
-    with pytest.raises(data.DataMissing, match=f"`dpnotes data fetch {name}`") as caught:
+    with pytest.raises(
+        data.DataMissing, match=f"`dpnotes data fetch {name}`"
+    ) as caught:
         data.load(name, split=next(iter(SOURCES[name].splits)))
     assert isinstance(caught.value, FileNotFoundError)
     assert isinstance(caught.value, data.DataError)
@@ -127,21 +168,32 @@ def test_errors_travel_between_processes():
         data.DataUnreachable("gone"),
     ):
         copy = pickle.loads(pickle.dumps(error))
-        assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
+        assert (type(copy), str(copy), vars(copy)) == (
+            type(error),
+            str(error),
+            vars(error),
+        )
 
 
 def test_status_of_an_empty_folder(folder):
     states = {status.name: status.state for status in data.status()}
-    assert states == dict.fromkeys(data.NAMES, "missing") | {"digits": "embedded", "breast_cancer": "embedded"}
+    assert states == dict.fromkeys(data.NAMES, "missing") | {
+        "digits": "embedded",
+        "breast_cancer": "embedded",
+    }
 
 
 def test_a_file_that_cannot_be_read_does_not_hide_the_others(folder):
     for unreadable in ("mnist.npz", "adult/adult.data", "covertype/covtype.data.gz"):
-        (folder / unreadable).mkdir(parents=True)  # a folder in its place: the superuser may read anything else
+        # a folder in its place: the superuser may read anything else
+        (folder / unreadable).mkdir(parents=True)
     (folder / "diabetes130").write_text("a file in the place of a folder")
     found = {one.name: one for one in data.status()}
     for name in ("mnist", "adult", "covertype"):
-        assert (found[name].state, "Is a directory" in found[name].note) == ("unreadable", True)
+        assert (found[name].state, "Is a directory" in found[name].note) == (
+            "unreadable",
+            True,
+        )
     assert found["diabetes130"].state == "unreadable"
     assert found["cifar10"].state == "missing"
 
@@ -150,7 +202,9 @@ def test_a_file_that_cannot_be_read_does_not_hide_the_others(folder):
 def test_status_of_what_is_here(path_of):
     path = path_of("adult")
     status = next(status for status in data.status() if status.name == "adult")
-    assert status == data.DataStatus("adult", "present", path, 3_974_305 + 2_003_153, "")
+    assert status == data.DataStatus(
+        "adult", "present", path, 3_974_305 + 2_003_153, ""
+    )
 
 
 @pytest.mark.needs("covertype", "diabetes130")
@@ -158,13 +212,22 @@ def test_tables_are_known_by_their_content_not_by_their_packing(path_of, folder)
     for name in ("covertype", "diabetes130"):
         (folder / name).mkdir(parents=True)
     packed = path_of("covertype").read_bytes()
-    (folder / _tables.COVERTYPE_FILE).write_bytes(packed[:4] + b"time" + packed[8:])  # gzip's time stamp
+    # gzip's time stamp
+    (folder / _tables.COVERTYPE_FILE).write_bytes(packed[:4] + b"time" + packed[8:])
     assert data.load("covertype").digest == "covertype:original:0a9371cef7c9"
     member = "dataset_diabetes/diabetic_data.csv"
-    with zipfile.ZipFile(path_of("diabetes130")) as old, zipfile.ZipFile(folder / _tables.DIABETES_FILE, "w") as new:
+    with (
+        zipfile.ZipFile(path_of("diabetes130")) as old,
+        zipfile.ZipFile(folder / _tables.DIABETES_FILE, "w") as new,
+    ):
         new.writestr(member, old.read(member), zipfile.ZIP_STORED)
-    assert data.load("diabetes130", split="dpbag").digest == "diabetes130:dpbag:0689e7ec0312"
+    assert (
+        data.load("diabetes130", split="dpbag").digest
+        == "diabetes130:dpbag:0689e7ec0312"
+    )
     with zipfile.ZipFile(folder / _tables.DIABETES_FILE, "w") as other:
         other.writestr("readme.txt", "no data")
-    with pytest.raises(data.DataDamaged, match="not a whole zip archive with dataset_diabetes"):
+    with pytest.raises(
+        data.DataDamaged, match="not a whole zip archive with dataset_diabetes"
+    ):
         data.load("diabetes130", split="dpbag")

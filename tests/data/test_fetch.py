@@ -1,4 +1,6 @@
-"""Downloads with the real downloaders, from a server on this machine; and what happens when they fail."""
+"""Downloads with the real downloaders, from a server on this machine; and what
+happens when they fail.
+"""
 
 import gzip
 import hashlib
@@ -35,7 +37,9 @@ def web(tmp_path):
     """A web server: the folder that it serves, and its address."""
     root = tmp_path / "web"
     root.mkdir()
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=root)) as server:
+    with ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Quiet, directory=root)
+    ) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         yield root, f"http://127.0.0.1:{server.server_port}/"
@@ -68,15 +72,21 @@ def leftovers(folder):
 def test_mnist_comes_by_torchvision(mnist_mirror, folder):
     assert data.fetch("mnist") == folder / "mnist.npz"
     loaded = data.load("mnist")
-    assert np.array_equal(loaded.X_train * 255, mnist_mirror["x_train"].reshape(20, 784))
+    assert np.array_equal(
+        loaded.X_train * 255, mnist_mirror["x_train"].reshape(20, 784)
+    )
     assert np.array_equal(loaded.y_test, mnist_mirror["y_test"])
     assert leftovers(folder) == ["mnist.npz"]
 
 
 @pytest.mark.needs("{name}")
 @pytest.mark.parametrize("name", ["adult", "covertype"])
-def test_tables_come_as_published_and_a_bad_page_is_refused(path_of, folder, web, monkeypatch, name):
-    files = {file: path_of(name).parents[1] / file for file in _fetch.source(name).files}
+def test_tables_come_as_published_and_a_bad_page_is_refused(
+    path_of, folder, web, monkeypatch, name
+):
+    files = {
+        file: path_of(name).parents[1] / file for file in _fetch.source(name).files
+    }
     root, address = web
     (root / name).symlink_to(path_of(name).parent)
     (root / "moved").write_text("<!DOCTYPE html><title>moved</title>")
@@ -85,7 +95,11 @@ def test_tables_come_as_published_and_a_bad_page_is_refused(path_of, folder, web
     with pytest.raises(data.DataUnreachable, match=r"SHA-256 sum|not a whole gzip"):
         data.fetch(name)
     assert leftovers(folder) == []
-    monkeypatch.setattr(_fetch, "DOWNLOADS", {name: partial(_fetch._tables, {file: address + file for file in files})})
+    monkeypatch.setattr(
+        _fetch,
+        "DOWNLOADS",
+        {name: partial(_fetch._tables, {file: address + file for file in files})},
+    )
     assert data.fetch(name) == folder / next(iter(files))
     for file, path in files.items():
         assert (folder / file).read_bytes() == path.read_bytes()
@@ -107,11 +121,17 @@ def test_without_network_nothing_changes(folder, monkeypatch, name):
     monkeypatch.setattr(datasets.CIFAR10, "url", NOWHERE + "cifar-10-python.tar.gz")
     files = _fetch.source(name).files
     if name in ("adult", "covertype"):
-        monkeypatch.setattr(_fetch, "DOWNLOADS", {name: partial(_fetch._tables, dict.fromkeys(files, NOWHERE))})
+        monkeypatch.setattr(
+            _fetch,
+            "DOWNLOADS",
+            {name: partial(_fetch._tables, dict.fromkeys(files, NOWHERE))},
+        )
     (folder / files[0]).parent.mkdir(parents=True)
     (folder / files[0]).write_bytes(b"half a file")  # damaged, so a download is tried
     before = leftovers(folder)
-    with pytest.raises(data.DataUnreachable, match=f"data set '{name}' could not be downloaded") as caught:
+    with pytest.raises(
+        data.DataUnreachable, match=f"data set '{name}' could not be downloaded"
+    ) as caught:
         data.fetch(name)
     assert isinstance(caught.value, ConnectionError)
     assert f"into {folder}" in str(caught.value)
@@ -120,15 +140,21 @@ def test_without_network_nothing_changes(folder, monkeypatch, name):
     assert (folder / files[0]).read_bytes() == b"half a file"
 
 
-def test_a_download_that_is_not_the_published_data_is_refused(mnist_mirror, folder, monkeypatch):
+def test_a_download_that_is_not_the_published_data_is_refused(
+    mnist_mirror, folder, monkeypatch
+):
     # the mirror stays, what is known to be published changes
-    monkeypatch.setitem(_images.KNOWN, "mnist", replace(_images.KNOWN["mnist"], sum="0" * 64))
+    monkeypatch.setitem(
+        _images.KNOWN, "mnist", replace(_images.KNOWN["mnist"], sum="0" * 64)
+    )
     with pytest.raises(data.DataUnreachable, match="images are not the published ones"):
         data.fetch("mnist")
     assert leftovers(folder) == []
 
 
-def test_a_sound_copy_is_left_alone_and_a_damaged_one_replaced(mnist_mirror, folder, monkeypatch):
+def test_a_sound_copy_is_left_alone_and_a_damaged_one_replaced(
+    mnist_mirror, folder, monkeypatch
+):
     data.fetch("mnist")
     (folder / "mnist.npz").write_bytes(b"damaged")
     data.fetch("mnist")
@@ -137,8 +163,14 @@ def test_a_sound_copy_is_left_alone_and_a_damaged_one_replaced(mnist_mirror, fol
     data.fetch("mnist")
 
 
-def test_what_a_killed_fetch_left_is_removed_and_what_others_work_on_is_not(mnist_mirror, folder):
-    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+def test_what_a_killed_fetch_left_is_removed_and_what_others_work_on_is_not(
+    mnist_mirror, folder
+):
+    ended = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"],
+        capture_output=True,
+        text=True,
+    )
     dead, running = f".mnist.{int(ended.stdout)}-abc", f".mnist.{os.getpid()}-abc"
     for scratch in (dead, running, f".adult.{int(ended.stdout)}-abc"):
         (folder / scratch / "half").mkdir(parents=True)
@@ -156,7 +188,12 @@ def test_concurrent_fetches_leave_one_whole_file(mnist_mirror, folder):
 
 
 def test_embedded_and_unknown_sets_are_not_fetched():
-    with pytest.raises(ValueError, match="'digits' comes with scikit-learn and cannot be fetched; name one of: mnist"):
+    with pytest.raises(
+        ValueError,
+        match=(
+            "'digits' comes with scikit-learn and cannot be fetched; name one of: mnist"
+        ),
+    ):
         data.fetch("digits")
     with pytest.raises(ValueError, match="unknown data set 'imagenet'; known: digits"):
         data.fetch("imagenet")
@@ -173,7 +210,9 @@ def small(monkeypatch):
 
 
 def published():
-    """Two parts of CIFAR-100 and one of CIFAR-10, with an image twice, one with two labels and one in both sets."""
+    """Two parts of CIFAR-100 and one of CIFAR-10, with an image twice, one with two
+    labels and one in both sets.
+    """
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (2, N, 32, 32, 3), dtype=np.uint8)
     labels = np.arange(2 * N, dtype=np.uint8).reshape(2, N) % 100
@@ -185,8 +224,12 @@ def published():
 
 
 def key(image):
-    """SHA-256 sum of one image as the published files hold it: red plane, green plane, blue plane."""
-    return hashlib.sha256(b"".join(image[:, :, channel].tobytes() for channel in range(3))).hexdigest()
+    """SHA-256 sum of one image as the published files hold it: red plane, green
+    plane, blue plane.
+    """
+    return hashlib.sha256(
+        b"".join(image[:, :, channel].tobytes() for channel in range(3))
+    ).hexdigest()
 
 
 def test_the_subset_is_the_first_images_by_hash(small):
@@ -195,7 +238,11 @@ def test_the_subset_is_the_first_images_by_hash(small):
     assert x.shape == (400, 32, 32, 3)
     keys = [key(image) for image in x]
     assert keys == sorted(set(keys))
-    label_of = {key(image): label for images, labels in parts for image, label in zip(images, labels, strict=True)}
+    label_of = {
+        key(image): label
+        for images, labels in parts
+        for image, label in zip(images, labels, strict=True)
+    }
     assert y.tolist() == [label_of[k] for k in keys]
     (first, _), _ = parts
     assert key(first[1]) not in keys
@@ -218,7 +265,9 @@ def test_it_is_fetched_from_both_sets_of_torchvision(small, folder, monkeypatch)
         return Set
 
     monkeypatch.setattr(datasets, "CIFAR100", kind(parts))
-    monkeypatch.setattr(datasets, "CIFAR10", kind([(others, np.zeros(5)), (others, np.zeros(5))]))
+    monkeypatch.setattr(
+        datasets, "CIFAR10", kind([(others, np.zeros(5)), (others, np.zeros(5))])
+    )
     assert data.fetch("cifar100_subset") == folder / "cifar100_subset.npz"
     loaded = data.load("cifar100_subset")
     x, y = _images.cifar100_subset(parts, [others])

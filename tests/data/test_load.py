@@ -1,4 +1,6 @@
-"""Splits, sizes and preprocessing, against the papers' numbers and against the raw files."""
+"""Splits, sizes and preprocessing, against the papers' numbers and against the raw
+files.
+"""
 
 import csv
 import hashlib
@@ -20,24 +22,55 @@ from dpnotes.data import _tables, to_unit_ball
 from dpnotes.data._catalogue import SOURCES
 
 # name, split, rows of train, validation, public, test, d, classes, digest.
-# Hyland and Tople, Table I: 10,397 / 1,155 / 1,902 / 50; 378,783 / 42,086 / 74,272 / 49; 29,305 / 3,256 / 16,281 / 100.
-# Jordon et al., supplement: 108 features, thirds. Liu et al., Case II: 1,000 public and 9,000 test images.
+# Hyland and Tople, Table I: 10,397 / 1,155 / 1,902 / 50; 378,783 / 42,086 / 74,272 /
+# 49; 29,305 / 3,256 / 16,281 / 100. Jordon et al., supplement: 108 features, thirds.
+# Liu et al., Case II: 1,000 public and 9,000 test images.
 SIZES = [
     ("digits", "original", 1_442, None, None, 355, 64, 10, "f6d9e39f37dc"),
     ("breast_cancer", "original", 456, None, None, 113, 30, 2, "25e2eb7b7a87"),
     ("mnist", "original", 60_000, None, None, 10_000, 784, 10, "06b0d1f124c4"),
     ("mnist", "bagging_public", 60_000, None, 1_000, 9_000, 784, 10, "06b0d1f124c4"),
-    ("mnist", "private_prediction", 60_000, None, None, 10_000, 784, 10, "06b0d1f124c4"),
+    (
+        "mnist",
+        "private_prediction",
+        60_000,
+        None,
+        None,
+        10_000,
+        784,
+        10,
+        "06b0d1f124c4",
+    ),
     ("mnist", "intrinsic_sgd", 10_397, 1_155, None, 1_902, 50, 2, "06b0d1f124c4"),
     ("fashion_mnist", "original", 60_000, None, None, 10_000, 784, 10, "ca3ab2a37f84"),
     ("cifar10", "original", 50_000, None, None, 10_000, 3_072, 10, None),
     ("cifar10", "bagging_public", 50_000, None, 1_000, 9_000, 3_072, 10, None),
-    ("cifar100_subset", "original", 18_000, None, None, 2_000, 3_072, 100, "041c75b0418d"),
+    (
+        "cifar100_subset",
+        "original",
+        18_000,
+        None,
+        None,
+        2_000,
+        3_072,
+        100,
+        "041c75b0418d",
+    ),
     ("adult", "original", 32_561, None, None, 16_281, 108, 2, "4b73a16de3b9"),
     ("adult", "dpbag", 16_280, None, 16_280, 16_282, 108, 2, "4b73a16de3b9"),
     ("adult", "intrinsic_sgd", 29_305, 3_256, None, 16_281, 100, 2, "4b73a16de3b9"),
     ("covertype", "original", 11_340, 3_780, None, 565_892, 54, 7, "0a9371cef7c9"),
-    ("covertype", "intrinsic_sgd", 378_783, 42_086, None, 74_272, 49, 2, "0a9371cef7c9"),
+    (
+        "covertype",
+        "intrinsic_sgd",
+        378_783,
+        42_086,
+        None,
+        74_272,
+        49,
+        2,
+        "0a9371cef7c9",
+    ),
     ("diabetes130", "dpbag", 8_058, None, 8_058, 8_059, 99, 2, "0689e7ec0312"),
 ]
 PARTS = ("train", "validation", "public", "test")
@@ -46,7 +79,12 @@ PARTS = ("train", "validation", "public", "test")
 def union(dataset):
     """All rows of a data set with their labels as the last column."""
     parts = [part for part in PARTS if getattr(dataset, f"X_{part}") is not None]
-    return np.vstack([np.column_stack([getattr(dataset, f"X_{p}"), getattr(dataset, f"y_{p}")]) for p in parts])
+    return np.vstack(
+        [
+            np.column_stack([getattr(dataset, f"X_{p}"), getattr(dataset, f"y_{p}")])
+            for p in parts
+        ]
+    )
 
 
 def sorted_rows(matrix):
@@ -60,14 +98,31 @@ def row_norms(X):
 
 @pytest.mark.needs("{name}")
 @pytest.mark.parametrize(
-    ("name", "split", "train", "validation", "public", "test", "d", "n_classes", "digest"),
+    (
+        "name",
+        "split",
+        "train",
+        "validation",
+        "public",
+        "test",
+        "d",
+        "n_classes",
+        "digest",
+    ),
     SIZES,
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_sizes_and_form(load, name, split, train, validation, public, test, d, n_classes, digest):
+def test_sizes_and_form(
+    load, name, split, train, validation, public, test, d, n_classes, digest
+):
     loaded = load(name, split)
     assert (loaded.name, loaded.split) == (name, split)
-    assert (loaded.n_train, loaded.n_test, loaded.d, loaded.n_classes) == (train, test, d, n_classes)
+    assert (loaded.n_train, loaded.n_test, loaded.d, loaded.n_classes) == (
+        train,
+        test,
+        d,
+        n_classes,
+    )
     for part, n in zip(PARTS, (train, validation, public, test), strict=True):
         X, y = getattr(loaded, f"X_{part}"), getattr(loaded, f"y_{part}")
         if n is None:
@@ -91,11 +146,15 @@ def test_sizes_and_form(load, name, split, train, validation, public, test, d, n
 
 
 def test_the_table_has_every_split():
-    splits = [(name, split) for name, source in SOURCES.items() for split in source.splits]
+    splits = [
+        (name, split) for name, source in SOURCES.items() for split in source.splits
+    ]
     assert sorted(splits) == sorted(row[:2] for row in SIZES)
     assert [*dict(splits)] == [*data.NAMES]
     for name, split in splits:
-        assert any(line.split()[:2] == [name, split] for line in data.load.__doc__.splitlines()), (name, split)
+        assert any(
+            line.split()[:2] == [name, split] for line in data.load.__doc__.splitlines()
+        ), (name, split)
 
 
 @pytest.mark.parametrize("name", ["digits", "breast_cancer"])
@@ -104,10 +163,17 @@ def test_embedded_sets_hold_scikit_learns_records_once_and_are_stratified(name, 
 
     bunch, loaded = getattr(datasets, f"load_{name}")(), data.load(name)
     assert not folder.exists()
-    low, high = (0, 16) if name == "digits" else (bunch.data.min(axis=0), bunch.data.max(axis=0))
-    expected = np.column_stack([((bunch.data - low) / (high - low)).astype(np.float32), bunch.target])
+    low, high = (
+        (0, 16)
+        if name == "digits"
+        else (bunch.data.min(axis=0), bunch.data.max(axis=0))
+    )
+    expected = np.column_stack(
+        [((bunch.data - low) / (high - low)).astype(np.float32), bunch.target]
+    )
     assert np.array_equal(sorted_rows(union(loaded)), sorted_rows(expected))
-    assert np.array_equal(np.bincount(loaded.y_test), np.bincount(bunch.target) // 5)  # exactly a fifth of each class
+    # exactly a fifth of each class
+    assert np.array_equal(np.bincount(loaded.y_test), np.bincount(bunch.target) // 5)
 
 
 @pytest.mark.needs("{name}")
@@ -118,7 +184,10 @@ def test_images_are_flattened_channel_first(load, path_of, name):
         image, label = archive["x_test"][17], archive["y_test"][17]
     channels = image.reshape(*image.shape[:2], -1).transpose(2, 0, 1)
     assert loaded.image_shape == channels.shape
-    assert np.array_equal(loaded.X_test[17].reshape(loaded.image_shape), (channels / 255).astype(np.float32))
+    assert np.array_equal(
+        loaded.X_test[17].reshape(loaded.image_shape),
+        (channels / 255).astype(np.float32),
+    )
     assert loaded.y_test[17] == label
 
 
@@ -135,7 +204,9 @@ def test_bagging_public_cuts_the_test_rows(load):
 def test_private_prediction_scales_both_parts_by_one_constant(load):
     original, scaled = load("mnist"), load("mnist", "private_prediction")
     # float32 rounding, and the guard of 2**-23 that keeps norms at most 1
-    np.testing.assert_allclose(scaled.X_train[::9] * 28, original.X_train[::9], rtol=4e-7)
+    np.testing.assert_allclose(
+        scaled.X_train[::9] * 28, original.X_train[::9], rtol=4e-7
+    )
     np.testing.assert_allclose(scaled.X_test[::9] * 28, original.X_test[::9], rtol=4e-7)
     assert row_norms(scaled.X_train).max() == pytest.approx(17.179 / 28, abs=1e-4)
 
@@ -150,8 +221,13 @@ def test_mnist_binary_is_the_stated_projection(load, path_of):
     for part, first in (("validation", 0), ("train", 1_155)):
         X = x[rows[first : first + 30]].reshape(30, 784) / 255 @ projection
         expected = X / np.linalg.norm(X, axis=1, keepdims=True)
-        np.testing.assert_allclose(getattr(loaded, f"X_{part}")[:30], expected, atol=1e-6)  # float32
-        assert np.array_equal(getattr(loaded, f"y_{part}")[:30], y[rows[first : first + 30]] == 5)
+        # float32
+        np.testing.assert_allclose(
+            getattr(loaded, f"X_{part}")[:30], expected, atol=1e-6
+        )
+        assert np.array_equal(
+            getattr(loaded, f"y_{part}")[:30], y[rows[first : first + 30]] == 5
+        )
     assert loaded.class_names == ("3", "5")
 
 
@@ -171,16 +247,22 @@ def adult_by_hand(path_of):
 
 @cache
 def read_adult_by_hand(folder):
-    """Numbers, one-hot columns in the order of their names, labels; by csv and dictionaries instead of pandas."""
+    """Numbers, one-hot columns in the order of their names, labels; by csv and
+    dictionaries instead of pandas.
+    """
     numeric = (0, 2, 4, 10, 11, 12)
     rows = []
     for file in ("adult.data", "adult.test"):
         lines = (folder / file).read_text().splitlines()
-        rows += [row for row in csv.reader(lines, skipinitialspace=True) if len(row) == 15]
+        rows += [
+            row for row in csv.reader(lines, skipinitialspace=True) if len(row) == 15
+        ]
     numbers = np.array([[float(row[i]) for i in numeric] for row in rows])
     onehot = []
     for column in sorted(set(range(14)).difference(numeric)):
-        code = {level: i for i, level in enumerate(sorted({row[column] for row in rows}))}
+        code = {
+            level: i for i, level in enumerate(sorted({row[column] for row in rows}))
+        }
         onehot.append(np.eye(len(code))[[code[row[column]] for row in rows]])
     return numbers, onehot, np.array([row[14].startswith(">") for row in rows])
 
@@ -189,12 +271,20 @@ def read_adult_by_hand(folder):
 def test_adult_original_by_another_road(load, adult_by_hand):
     numbers, onehot, y = adult_by_hand
     low, high = numbers[:32_561].min(axis=0), numbers[:32_561].max(axis=0)
-    expected = np.column_stack([(numbers - low) / (high - low), *onehot, y]).astype(np.float32)
+    expected = np.column_stack([(numbers - low) / (high - low), *onehot, y]).astype(
+        np.float32
+    )
     assert np.array_equal(union(load("adult")), expected)
     assert load("adult").feature_names[:8] == (
-        "age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week",
-        "workclass=?", "workclass=Federal-gov",
-    )  # fmt: skip
+        "age",
+        "fnlwgt",
+        "education-num",
+        "capital-gain",
+        "capital-loss",
+        "hours-per-week",
+        "workclass=?",
+        "workclass=Federal-gov",
+    )
     assert np.bincount(load("adult").y_test).tolist() == [12_435, 3_846]
 
 
@@ -202,24 +292,35 @@ def test_adult_original_by_another_road(load, adult_by_hand):
 def test_adult_dpbag_holds_each_record_once(load, adult_by_hand):
     numbers, onehot, y = adult_by_hand
     low, high = numbers.min(axis=0), numbers.max(axis=0)
-    expected = np.column_stack([(numbers - low) / (high - low), *onehot, y]).astype(np.float32)
+    expected = np.column_stack([(numbers - low) / (high - low), *onehot, y]).astype(
+        np.float32
+    )
     loaded = load("adult", "dpbag")
-    assert np.array_equal(sorted_rows(union(loaded).astype(np.float32)), sorted_rows(expected))
-    # random thirds: the share of positive records, .2393, within 4 standard errors in each
+    assert np.array_equal(
+        sorted_rows(union(loaded).astype(np.float32)), sorted_rows(expected)
+    )
+    # random thirds: the share of positive records, .2393, within 4 standard errors in
+    # each
     for y in (loaded.y_train, loaded.y_public, loaded.y_test):
-        assert y.mean() == pytest.approx(11_687 / 48_842, abs=4 * 0.427 / np.sqrt(16_280))
+        assert y.mean() == pytest.approx(
+            11_687 / 48_842, abs=4 * 0.427 / np.sqrt(16_280)
+        )
 
 
 @pytest.mark.needs("adult")
 def test_adult_intrinsic_sgd_by_another_road(load, adult_by_hand):
     numbers, onehot, y = adult_by_hand
     low, high = numbers[:32_561].min(axis=0), numbers[:32_561].max(axis=0)
-    X = np.column_stack([(numbers - low) / (high - low), *(columns[:, 1:] for columns in onehot)])
+    X = np.column_stack(
+        [(numbers - low) / (high - low), *(columns[:, 1:] for columns in onehot)]
+    )
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     loaded = load("adult", "intrinsic_sgd")
     found = np.vstack([loaded.X_validation, loaded.X_train, loaded.X_test])
     np.testing.assert_allclose(found, X, atol=4e-7)  # float32
-    assert np.array_equal(np.concatenate([loaded.y_validation, loaded.y_train, loaded.y_test]), y)
+    assert np.array_equal(
+        np.concatenate([loaded.y_validation, loaded.y_train, loaded.y_test]), y
+    )
     assert "workclass=?" not in loaded.feature_names
 
 
@@ -231,19 +332,39 @@ def test_covertype_original_keeps_the_published_order(load, path_of):
     with gzip.open(path_of("covertype"), "rt") as file:
         raw = np.array([next(file).split(",") for _ in range(15_200)], dtype=np.float64)
     low, high = raw[:11_340, :10].min(axis=0), raw[:11_340, :10].max(axis=0)
-    expected = np.column_stack([(raw[:, :10] - low) / (high - low), raw[:, 10:54], raw[:, 54] - 1])
+    expected = np.column_stack(
+        [(raw[:, :10] - low) / (high - low), raw[:, 10:54], raw[:, 54] - 1]
+    )
     parts = (loaded.X_train, loaded.X_validation, loaded.X_test[:80])
     assert np.array_equal(np.vstack(parts), expected[:, :54].astype(np.float32))
-    assert np.bincount(loaded.y_train).tolist() == [1_620] * 7  # as the set's description says
+    # as the set's description says
+    assert np.bincount(loaded.y_train).tolist() == [1_620] * 7
     assert np.bincount(loaded.y_validation).tolist() == [540] * 7
     everything = np.concatenate([loaded.y_train, loaded.y_validation, loaded.y_test])
-    assert np.bincount(everything).tolist() == [211_840, 283_301, 35_754, 2_747, 9_493, 17_367, 20_510]
+    assert np.bincount(everything).tolist() == [
+        211_840,
+        283_301,
+        35_754,
+        2_747,
+        9_493,
+        17_367,
+        20_510,
+    ]
 
 
 def test_unknown_names_and_splits_list_the_known_ones():
-    with pytest.raises(ValueError, match=r"unknown data set 'minst'; known: digits, breast_cancer, mnist, "):
+    with pytest.raises(
+        ValueError,
+        match=r"unknown data set 'minst'; known: digits, breast_cancer, mnist, ",
+    ):
         data.load("minst")
-    with pytest.raises(ValueError, match=r"unknown split 'dpbag' of data set 'mnist'; known: original, bagging_public"):
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"unknown split 'dpbag' of data set 'mnist'; known: original,"
+            r" bagging_public"
+        ),
+    ):
         data.load("mnist", split="dpbag")
 
 
@@ -257,14 +378,21 @@ def test_data_folder_follows_the_environment(monkeypatch, tmp_path):
 
 def test_import_is_cheap():
     code = "import sys, dpnotes.data; print(*sys.modules)"
-    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"torch", "torchvision", "sklearn", "pandas", "scipy"}.intersection(modules)
+    modules = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not {"torch", "torchvision", "sklearn", "pandas", "scipy"}.intersection(
+        modules
+    )
 
 
 @pytest.mark.needs("diabetes130")
 def test_one_record_for_each_patient_who_could_return(path_of):
     path = path_of("diabetes130")
-    with zipfile.ZipFile(path) as archive, archive.open("dataset_diabetes/diabetic_data.csv") as file:
+    with (
+        zipfile.ZipFile(path) as archive,
+        archive.open("dataset_diabetes/diabetic_data.csv") as file,
+    ):
         rows = list(csv.DictReader(io.TextIOWrapper(file)))
     assert len(rows) == 101_766
     first = {}
@@ -272,32 +400,61 @@ def test_one_record_for_each_patient_who_could_return(path_of):
         first.setdefault(row["patient_nbr"], row)
     assert len(first) == 71_518
     kept = [
-        row for row in first.values() if row["discharge_disposition_id"] not in {"11", "13", "14", "19", "20", "21"}
+        row
+        for row in first.values()
+        if row["discharge_disposition_id"] not in {"11", "13", "14", "19", "20", "21"}
     ]
     table = _tables.read_diabetes(path.parents[1])
     assert len(kept) == len(table.y) == 69_973
     assert table.y.tolist() == [int(row["readmitted"] != "NO") for row in kept]
     names = table.number_names + table.level_names
     for index in (0, 1234, 69_972):
-        row, values = kept[index], dict(zip(names, [*table.numbers[index], *table.levels[index]], strict=True))
+        row, values = (
+            kept[index],
+            dict(
+                zip(names, [*table.numbers[index], *table.levels[index]], strict=True)
+            ),
+        )
         assert values["age"] == int(row["age"][1:].partition("-")[0])
-        assert values["number_inpatient"] == pytest.approx(math.log(1 + int(row["number_inpatient"])))
-        assert values["num_medications"] == pytest.approx(math.log(1 + int(row["num_medications"])))
-        for column in ("race", "gender", "admission_type_id", "A1Cresult", "insulin", "diabetesMed"):
-            assert [n for n in names if n.startswith(column + "=") and values[n]] == [f"{column}={row[column]}"]
+        assert values["number_inpatient"] == pytest.approx(
+            math.log(1 + int(row["number_inpatient"]))
+        )
+        assert values["num_medications"] == pytest.approx(
+            math.log(1 + int(row["num_medications"]))
+        )
+        for column in (
+            "race",
+            "gender",
+            "admission_type_id",
+            "A1Cresult",
+            "insulin",
+            "diabetesMed",
+        ):
+            assert [n for n in names if n.startswith(column + "=") and values[n]] == [
+                f"{column}={row[column]}"
+            ]
     assert (table.levels.sum(axis=1) == len(_tables._DIABETES_LEVELS) + 1).all()
 
 
 def test_chapters_of_diagnoses():
-    found = {code: _tables._chapter(code) for code in ("250.83", "276", "428", "8", "139", "140", "V57", "786", "?")}
-    assert " ".join(found.values()) == (
-        "diabetes endocrine circulatory infectious infectious neoplasms supplementary symptoms missing"
+    found = {
+        code: _tables._chapter(code)
+        for code in ("250.83", "276", "428", "8", "139", "140", "V57", "786", "?")
+    }
+    assert (
+        " ".join(found.values())
+        == "diabetes endocrine circulatory infectious infectious neoplasms"
+        " supplementary symptoms missing"
     )
 
 
 def key(image):
-    """SHA-256 sum of one image as the published files hold it: red plane, green plane, blue plane."""
-    return hashlib.sha256(b"".join(image[:, :, channel].tobytes() for channel in range(3))).hexdigest()
+    """SHA-256 sum of one image as the published files hold it: red plane, green
+    plane, blue plane.
+    """
+    return hashlib.sha256(
+        b"".join(image[:, :, channel].tobytes() for channel in range(3))
+    ).hexdigest()
 
 
 @pytest.mark.needs("cifar100_subset", "cifar10")
@@ -306,9 +463,15 @@ def test_the_file_here_follows_the_rule_and_shares_no_image_with_cifar10(load, p
         keys = [key(image) for image in archive["x"]]
     assert keys == sorted(set(keys))
     with np.load(path_of("cifar10")) as archive:
-        assert not {key(image) for part in ("x_train", "x_test") for image in archive[part]} & set(keys)
+        assert not {
+            key(image) for part in ("x_train", "x_test") for image in archive[part]
+        } & set(keys)
     loaded = load("cifar100_subset")
-    assert (loaded.class_names[0], loaded.class_names[99], len(loaded.class_names)) == ("0", "99", 100)
+    assert (loaded.class_names[0], loaded.class_names[99], len(loaded.class_names)) == (
+        "0",
+        "99",
+        100,
+    )
 
 
 ROWS = arrays.arrays(
@@ -327,7 +490,9 @@ def test_rows_lie_in_the_ball_and_keep_their_direction(X, bound):
     assert np.array_equal(inside, alone)  # each row by itself
     norms = np.linalg.norm(X.astype(np.float64), axis=1, keepdims=True)
     # float32 rounding and the guard; entries below 1e-37 are not normal numbers
-    np.testing.assert_allclose(inside, X / np.maximum(norms, bound), rtol=4e-7, atol=1e-37)
+    np.testing.assert_allclose(
+        inside, X / np.maximum(norms, bound), rtol=4e-7, atol=1e-37
+    )
 
 
 def test_the_default_bound_shortens_no_row_of_unit_features():
@@ -339,8 +504,12 @@ def test_the_default_bound_shortens_no_row_of_unit_features():
 def test_rows_and_bounds_that_have_no_norm_are_named():
     with pytest.raises(ValueError, match="rows of finite norm, got 1 rows without one"):
         to_unit_ball(np.array([[1.0, np.nan], [1.0, 0.0]]))
-    with pytest.raises(ValueError, match=r"X must be a matrix \[n, d\], got shape \(3,\)"):
+    with pytest.raises(
+        ValueError, match=r"X must be a matrix \[n, d\], got shape \(3,\)"
+    ):
         to_unit_ball(np.ones(3))
     for bound in (0, -1.0, math.nan, math.inf):
-        with pytest.raises(ValueError, match="bound must be positive and finite, got bound="):
+        with pytest.raises(
+            ValueError, match="bound must be positive and finite, got bound="
+        ):
             to_unit_ball(np.ones((2, 2)), bound=bound)

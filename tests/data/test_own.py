@@ -1,4 +1,6 @@
-"""A reader's own file: what is public of it, how it is encoded, and all that is wrong with it at once."""
+"""A reader's own file: what is public of it, how it is encoded, and all that is
+wrong with it at once.
+"""
 
 import numpy as np
 import pandas as pd
@@ -7,8 +9,13 @@ import pytest
 from dpnotes import data
 
 N = 300
-PUBLIC = 'classes = ["yes", "no"]\n[columns]\nage = [0, 100]\njob = ["baker", "nurse"]\n'
-PRIVATE = 'classes = ["yes", "no"]\n[columns]\nage = [0, 100]\nward = ["01", "02", "03"]\nmember = [true, false]\n'
+PUBLIC = (
+    'classes = ["yes", "no"]\n[columns]\nage = [0, 100]\njob = ["baker", "nurse"]\n'
+)
+PRIVATE = (
+    'classes = ["yes", "no"]\n[columns]\nage = [0, 100]\nward = ["01", "02",'
+    ' "03"]\nmember = [true, false]\n'
+)
 
 
 @pytest.fixture
@@ -44,7 +51,12 @@ def records(mine):
     test = np.zeros(N, bool)
     test[np.random.default_rng(0).permutation(N)[: N // 5]] = True
     X, y = np.empty((N, mine.d)), np.empty(N, int)
-    X[~test], X[test], y[~test], y[test] = mine.X_train, mine.X_test, mine.y_train, mine.y_test
+    X[~test], X[test], y[~test], y[test] = (
+        mine.X_train,
+        mine.X_test,
+        mine.y_train,
+        mine.y_test,
+    )
     return X, y
 
 
@@ -72,12 +84,14 @@ def test_what_is_public_is_what_was_said_and_other_columns_are_left_out(load, ta
     assert mine.classes_given
     X, y = records(mine)
     np.testing.assert_allclose(X[:, 0], table["age"] / 50 - 1, atol=1e-6)
-    assert ((X[:, 1:] == 0).all(axis=1) == (table["job"] == "teacher")).all()  # a value that is no public category
+    # a value that is no public category
+    assert ((X[:, 1:] == 0).all(axis=1) == (table["job"] == "teacher")).all()
     assert (y == (table["ill"] == "no")).all()
     mine = load(table, '[columns]\nage = [50, 60]\n"*" = [0, 60]\n')
     assert mine.feature_names[:3] == ("age", "hours", "job=baker")
     assert [column.given for column in mine.columns] == [True, True, False, False]
-    assert (np.abs(mine.X_train) <= 1).all()  # bounds clip, and a star stands for the other numbers
+    # bounds clip, and a star stands for the other numbers
+    assert (np.abs(mine.X_train) <= 1).all()
 
 
 def test_then_one_record_changes_its_own_row_and_no_other(load, table):
@@ -87,16 +101,24 @@ def test_then_one_record_changes_its_own_row_and_no_other(load, table):
     other = "no" if table.loc[7, "ill"] == "yes" else "yes"
     table.loc[7, ["age", "hours", "job", "ill"]] = [1000, -5.0, "spy", other]
     after = load(table, public)
-    assert np.flatnonzero((records(after)[0] != records(before)[0]).any(axis=1)).tolist() == [7]
+    assert np.flatnonzero(
+        (records(after)[0] != records(before)[0]).any(axis=1)
+    ).tolist() == [7]
     assert before.class_names == after.class_names
     assert before.digest != after.digest
 
 
-def test_the_target_may_be_any_column_and_classes_of_numbers_are_in_their_order(load, table):
+def test_the_target_may_be_any_column_and_classes_of_numbers_are_in_their_order(
+    load, table
+):
     mine = load(table, target="job")
     assert mine.n_classes == 3
     assert "ill=yes" in mine.feature_names
-    assert load(table.assign(ill=[10.0, 2.0, 1.0] * (N // 3))).class_names == ("1", "2", "10")
+    assert load(table.assign(ill=[10.0, 2.0, 1.0] * (N // 3))).class_names == (
+        "1",
+        "2",
+        "10",
+    )
 
 
 def test_arrays(tmp_path):
@@ -108,9 +130,15 @@ def test_arrays(tmp_path):
     assert data.load_file(tmp_path / "mine.npz", target="other").n_classes == 2
     np.testing.assert_allclose(records(mine)[0], np.clip(X, -1, 1), atol=1e-6)
     for arrays, message in (
-        ({"X": X[:, 0], "y": y}, r"bad.npz must have numbers X \[n, d\] and y \[n\], got X of float64"),
+        (
+            {"X": X[:, 0], "y": y},
+            r"bad.npz must have numbers X \[n, d\] and y \[n\], got X of float64",
+        ),
         ({"x": X}, r"bad.npz must have the arrays X and y, got 'x'"),
-        ({"X": np.ones((N, N + 1)) * np.arange(N)[:, None], "y": y}, "more features than records: is the table transp"),
+        (
+            {"X": np.ones((N, N + 1)) * np.arange(N)[:, None], "y": y},
+            "more features than records: is the table transp",
+        ),
     ):
         np.savez(tmp_path / "bad.npz", **arrays)
         with pytest.raises(ValueError, match=message):
@@ -131,26 +159,69 @@ def test_all_faults_are_said_at_once_without_a_value(load, table):
     assert advice.startswith("mine.toml must give [low, high] for numbers")
     assert lines == [
         "- a class of 'ill' has fewer than 30 records",
-        "- column 'hours': numbers and text: declare [low, high] (text then counts as missing) or the categories",
+        (
+            "- column 'hours': numbers and text: declare [low, high] (text then counts"
+            " as missing) or the categories"
+        ),
         "- column 'member': all values are missing",
         "- column 'secret': text of more than 50 categories",
         "- column 'same': constant",
     ]
-    assert not any(value in str(found.value) for value in ("patient 1", "rare", "1234567"))
+    assert not any(
+        value in str(found.value) for value in ("patient 1", "rare", "1234567")
+    )
 
 
 @pytest.mark.parametrize(
     ("change", "public", "how", "message"),
     [
-        ({}, "", {"target": "illness"}, "there is no column 'illness' for the target; there are 'age', 'hours', 'job'"),
+        (
+            {},
+            "",
+            {"target": "illness"},
+            (
+                "there is no column 'illness' for the target; there are 'age', 'hours',"
+                " 'job'"
+            ),
+        ),
         ({"ill": "yes"}, "", {}, "the target 'ill' must have 2 to 50 classes"),
-        ({"ill": np.arange(N)}, "", {}, "the target 'ill' is a number to predict: cut it at public thresholds"),
+        (
+            {"ill": np.arange(N)},
+            "",
+            {},
+            "the target 'ill' is a number to predict: cut it at public thresholds",
+        ),
         ({"ill": None}, "", {}, "all values of the target 'ill' are missing"),
-        ({}, 'classes = ["a", "b"]', {}, r"no value of the target 'ill' is among classes = \['a', 'b'\]"),
-        ({}, "[columns]\nwage = [0, 1]\nage = [0, 1]", {}, "names columns 'wage' that the file does not have"),
-        ({}, "[columns]\nage = [1, 0]", {}, r"column 'age': the entry must be \[low, high\] with low < high"),
-        ({}, '[columns]\njob = ["2020-01-01", "2024-01-01"]', {}, "column 'job': dates, which are neither"),
-        ({}, "[columns]\njob = [0, 1]", {}, "column 'job': text, which needs categories, not"),
+        (
+            {},
+            'classes = ["a", "b"]',
+            {},
+            r"no value of the target 'ill' is among classes = \['a', 'b'\]",
+        ),
+        (
+            {},
+            "[columns]\nwage = [0, 1]\nage = [0, 1]",
+            {},
+            "names columns 'wage' that the file does not have",
+        ),
+        (
+            {},
+            "[columns]\nage = [1, 0]",
+            {},
+            r"column 'age': the entry must be \[low, high\] with low < high",
+        ),
+        (
+            {},
+            '[columns]\njob = ["2020-01-01", "2024-01-01"]',
+            {},
+            "column 'job': dates, which are neither",
+        ),
+        (
+            {},
+            "[columns]\njob = [0, 1]",
+            {},
+            "column 'job': text, which needs categories, not",
+        ),
         ({}, "[columns]\n", {}, "there are no columns of features"),
         ({}, "classes = [", {}, "mine.toml is not a TOML file"),
         ({}, "bounds = 1", {}, "mine.toml may only hold"),
@@ -160,7 +231,9 @@ def test_all_faults_are_said_at_once_without_a_value(load, table):
 def test_each_fault_is_named(load, table, change, public, how, message):
     with pytest.raises(ValueError, match=message):
         load(table.assign(**change), public, **how)
-    with pytest.raises(ValueError, match=r"there must be at least 200 records|mine\.toml"):
+    with pytest.raises(
+        ValueError, match=r"there must be at least 200 records|mine\.toml"
+    ):
         load(table[:150], public)
 
 
@@ -189,11 +262,17 @@ def test_no_table_at_all(tmp_path, name, content, message):
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16"])
-def test_the_line_that_reads_a_file_of_another_form_makes_a_table_of_it(tmp_path, monkeypatch, encoding):
+def test_the_line_that_reads_a_file_of_another_form_makes_a_table_of_it(
+    tmp_path, monkeypatch, encoding
+):
     monkeypatch.chdir(tmp_path)
-    text = "Größe;krank\n" + "".join(f"1,{50 + i % 40};{'ja' if i % 2 else 'nein'}\n" for i in range(N))
+    text = "Größe;krank\n" + "".join(
+        f"1,{50 + i % 40};{'ja' if i % 2 else 'nein'}\n" for i in range(N)
+    )
     (tmp_path / "mine.csv").write_text(text, encoding=encoding)
-    with pytest.raises(ValueError, match="must be in UTF-8, with commas between its cells and points") as found:
+    with pytest.raises(
+        ValueError, match="must be in UTF-8, with commas between its cells and points"
+    ) as found:
         data.load_file("mine.csv")
     made = str(found.value).partition("such a file: ")[2].partition(" (or")[0]
     assert (encoding in made) == (encoding != "utf-8")
@@ -202,92 +281,162 @@ def test_the_line_that_reads_a_file_of_another_form_makes_a_table_of_it(tmp_path
     assert (mine.columns[0].known, mine.class_names) == ((1.5, 1.89), ("ja", "nein"))
 
 
-def test_a_draft_of_what_is_public_reads_the_header_alone_and_serves_when_it_is_filled(load, table):
+def test_a_draft_of_what_is_public_reads_the_header_alone_and_serves_when_it_is_filled(
+    load, table
+):
     drafts = []
     for frame in (table, table.assign(age="secret", hours=None, ill=7)):
-        with pytest.raises(ValueError, match="classes must be declared\n- columns 'age', 'hours', 'job'") as found:
+        with pytest.raises(
+            ValueError,
+            match="classes must be declared\n- columns 'age', 'hours', 'job'",
+        ) as found:
             load(frame, private=True)
         drafts.append(str(found.value).partition("records:\n\n")[2])
     assert drafts[0] == drafts[1]
-    filled = drafts[0].replace("classes = []", 'classes = ["yes", "no"]').replace('"age" = []', '"age" = [0, 100]')
-    with pytest.raises(ValueError, match=r'(?s)member.: must be .*classes = ."yes", "no".*0, 100'):
+    filled = (
+        drafts[0]
+        .replace("classes = []", 'classes = ["yes", "no"]')
+        .replace('"age" = []', '"age" = [0, 100]')
+    )
+    with pytest.raises(
+        ValueError, match=r'(?s)member.: must be .*classes = ."yes", "no".*0, 100'
+    ):
         load(table, filled, private=True)
-    mine = load(table, "\n".join(line for line in filled.splitlines() if not line.endswith("= []")), private=True)
+    mine = load(
+        table,
+        "\n".join(line for line in filled.splitlines() if not line.endswith("= []")),
+        private=True,
+    )
     assert [column.name for column in mine.columns] == ["age"]
 
 
 @pytest.mark.parametrize("private", [False, True])
-def test_values_that_are_missing_or_not_declared_stop_nothing_and_are_counted(load, table, private):
-    table["age"] = table["age"].astype(object).where(np.arange(N) > 4, "unknown").where(np.arange(N) > 1, "")
+def test_values_that_are_missing_or_not_declared_stop_nothing_and_are_counted(
+    load, table, private
+):
+    table["age"] = (
+        table["age"]
+        .astype(object)
+        .where(np.arange(N) > 4, "unknown")
+        .where(np.arange(N) > 1, "")
+    )
     X, _ = records(mine := load(table, PUBLIC, private=private))
-    assert [column.unread for column in mine.columns] == [5, (table["job"] == "teacher").sum()]
+    assert [column.unread for column in mine.columns] == [
+        5,
+        (table["job"] == "teacher").sum(),
+    ]
     assert (X[:5, 0] == 0).all()
     read_off = table.assign(age=[None, np.inf, *range(2, N)])
     assert load(read_off, "[columns]\nage = []").columns[0].known == (2.0, N - 1.0)
 
 
 @pytest.mark.parametrize("classes", [["yes", "no", ""], [1, 0, 2], ["01", "1.5", ""]])
-def test_labels_are_those_of_the_file_whatever_the_order_of_classes(load, table, classes):
+def test_labels_are_those_of_the_file_whatever_the_order_of_classes(
+    load, table, classes
+):
     own = np.array([str(label) for label in classes[:2]] * (N // 2))
-    mine = load(table.assign(ill=own), f"classes = {[str(label) for label in classes[:2]]}")
+    mine = load(
+        table.assign(ill=own), f"classes = {[str(label) for label in classes[:2]]}"
+    )
     assert mine.labels.tolist() == classes
     test = np.random.default_rng(0).permutation(N)[: N // 5]
-    assert mine.records()[1].astype(str).tolist() == [*np.delete(own, test), *own[np.sort(test)]]
+    assert mine.records()[1].astype(str).tolist() == [
+        *np.delete(own, test),
+        *own[np.sort(test)],
+    ]
 
 
-ODD = [{"ward": "unknown"}, {"ward": "0.5"}, {"age": "old"}, {"age": ""}, {"age": "inf"}, {"member": ""}]
-ODD += [{"ill": ""}, {"ill": "perhaps"}, {"ward": "", "age": "", "member": "", "ill": ""}]
+ODD = [
+    {"ward": "unknown"},
+    {"ward": "0.5"},
+    {"age": "old"},
+    {"age": ""},
+    {"age": "inf"},
+    {"member": ""},
+]
+ODD += [
+    {"ill": ""},
+    {"ill": "perhaps"},
+    {"ward": "", "age": "", "member": "", "ill": ""},
+]
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_no_private_record_decides_about_another_or_whether_the_table_can_be_used(load, table, odd):
+def test_no_private_record_decides_about_another_or_whether_the_table_can_be_used(
+    load, table, odd
+):
     table = table.assign(ward=[f"0{1 + i % 3}" for i in range(N)]).astype(str)
     X, y = records(load(table, PRIVATE, target="ill", private=True))
     assert X[:, 3:6].sum(axis=0).tolist() == [N / 3] * 3
     for name, value in odd.items():
         table.loc[7, name] = value
     changed, labels = records(load(table, PRIVATE, target="ill", private=True))
-    np.testing.assert_array_equal(np.delete(changed, 7, axis=0), np.delete(X, 7, axis=0))
+    np.testing.assert_array_equal(
+        np.delete(changed, 7, axis=0), np.delete(X, 7, axis=0)
+    )
     np.testing.assert_array_equal(np.delete(labels, 7), np.delete(y, 7))
     assert labels[7] == (2 if "ill" in odd else y[7])
     assert np.isfinite(changed).all()
 
 
-def test_records_without_a_declared_label_are_empty_and_left_out_of_a_public_table(load, table):
+def test_records_without_a_declared_label_are_empty_and_left_out_of_a_public_table(
+    load, table
+):
     table.loc[:9, "ill"], table.loc[10:14, "ill"] = None, "Yes"
     mine = load(table, PUBLIC)
     assert (mine.left_out, mine.n_train + mine.n_test) == (15, N - 15)
-    told = "records with a label that is missing or not among the classes (15 in all) contribute nothing"
+    told = (
+        "records with a label that is missing or not among the classes (15 in all)"
+        " contribute nothing"
+    )
     assert mine.unread()[0].startswith(told)
     private = load(table, PUBLIC, private=True)
-    assert (np.bincount(records(private)[1])[2], private.unread()[0]) == (15, mine.unread()[0])
+    assert (np.bincount(records(private)[1])[2], private.unread()[0]) == (
+        15,
+        mine.unread()[0],
+    )
 
 
-def test_records_of_another_file_are_encoded_as_those_that_a_model_learned_from(load, table, tmp_path):
+def test_records_of_another_file_are_encoded_as_those_that_a_model_learned_from(
+    load, table, tmp_path
+):
     mine = load(table, PUBLIC)
     table.drop(columns="ill").iloc[::-1, ::-1].to_csv(tmp_path / "new.csv")
-    with pytest.warns(UserWarning, match=r"values that are missing or not as declared \(.* of 'job'"):
+    with pytest.warns(
+        UserWarning, match=r"values that are missing or not as declared \(.* of 'job'"
+    ):
         found = data.encode_file(tmp_path / "new.csv", mine.encoding)
     both = np.concatenate([mine.X_train, mine.X_test])
     assert sorted(found.tolist()) == sorted(both.tolist())
     assert all(column.unread == 0 for column in mine.encoding)
     (tmp_path / "new.csv").write_text('job,age\nnurse,"30,5"\n')
-    with pytest.warns(UserWarning, match=r"new.csv: values that are missing or not as declared \(1 of 'age'\)"):
-        assert data.encode_file(tmp_path / "new.csv", mine.encoding).tolist() == [[0.0, 0.0, 1.0]]
+    with pytest.warns(
+        UserWarning,
+        match=r"new.csv: values that are missing or not as declared \(1 of 'age'\)",
+    ):
+        assert data.encode_file(tmp_path / "new.csv", mine.encoding).tolist() == [
+            [0.0, 0.0, 1.0]
+        ]
     (tmp_path / "new.csv").write_text("job\nnurse\n")
     with pytest.raises(ValueError, match="none named 'age'"):
         data.encode_file(tmp_path / "new.csv", mine.encoding)
-    with pytest.raises(ValueError, match="columns must be declared before they are released, got 'age'"):
+    with pytest.raises(
+        ValueError, match="columns must be declared before they are released, got 'age'"
+    ):
         _ = load(table, 'classes = ["yes", "no"]').encoding
 
 
 def test_few_private_records_of_a_class_are_no_fault(load, table):
     table = table.assign(ward="02", ill=["yes"] * 3 + ["no"] * (N - 3)).astype(str)
-    assert np.bincount(records(load(table, PRIVATE, target="ill", private=True))[1]).tolist() == [3, N - 3]
+    assert np.bincount(
+        records(load(table, PRIVATE, target="ill", private=True))[1]
+    ).tolist() == [3, N - 3]
 
 
 def test_cells_are_read_one_by_one(load, table):
-    """By how they stand, else by their value: codes with and without zeros, truth values, whole numbers."""
+    """By how they stand, else by their value: codes with and without zeros, truth
+    values, whole numbers.
+    """
     odd = table.assign(job=["01", "1", "1.0", "True", "TRUE", "None"] * (N // 6))
     mine = load(odd, '[columns]\njob = ["1", "True", "None"]\n')
     assert records(mine)[0].sum(axis=0).tolist() == [N / 2, N / 3, N / 6]

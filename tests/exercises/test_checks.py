@@ -1,4 +1,6 @@
-"""Checks of exercises refuse typical wrong answers with a hint, and the solutions of the pages pass them."""
+"""Checks of exercises refuse typical wrong answers with a hint, and the solutions of
+the pages pass them.
+"""
 
 import json
 import re
@@ -26,7 +28,9 @@ def of_the_batch(gradients, clipping_norm, noise):
 
 
 def always_scaled(gradients, clipping_norm, noise):
-    return (clipping_norm * gradients / np.linalg.norm(gradients, axis=1, keepdims=True)).sum(axis=0) + noise
+    return (
+        clipping_norm * gradients / np.linalg.norm(gradients, axis=1, keepdims=True)
+    ).sum(axis=0) + noise
 
 
 def noise_for_each(gradients, clipping_norm, noise):
@@ -48,7 +52,14 @@ def ranked(p, q, fpr, *, coins=True, by=lambda p, q: -p / q):
 
 
 def converted(orders, divergences, delta, *, best=np.min):
-    return max(0.0, best(divergences + np.log1p(-1 / orders) - (np.log(delta) + np.log(orders)) / (orders - 1)))
+    return max(
+        0.0,
+        best(
+            divergences
+            + np.log1p(-1 / orders)
+            - (np.log(delta) + np.log(orders)) / (orders - 1)
+        ),
+    )
 
 
 def product(p, q, times):
@@ -96,9 +107,19 @@ def noisy_mean(values, low, high, scale):
 
 
 def limits(successes, trials, alpha, *, low=0, high=1):
-    """Limits by the beta distribution, with given tails, and counts that are off by some."""
-    bottom = stats.beta.ppf(alpha, successes + low, trials - successes + 1 - low) if successes else 0.0
-    top = stats.beta.ppf(1 - alpha, successes + high, trials - successes + 1 - high) if successes < trials else 1.0
+    """Limits by the beta distribution, with given tails, and counts that are off by
+    some.
+    """
+    bottom = (
+        stats.beta.ppf(alpha, successes + low, trials - successes + 1 - low)
+        if successes
+        else 0.0
+    )
+    top = (
+        stats.beta.ppf(1 - alpha, successes + high, trials - successes + 1 - high)
+        if successes < trials
+        else 1.0
+    )
     return bottom, top
 
 
@@ -108,8 +129,14 @@ def wald(successes, trials, confidence):
     return p - width, p + width
 
 
-def farthest(n, batch_size, steps, learning_rate, lipschitz, smoothness, *, passes=None, factor=2):
-    passes = np.ceil(steps / (n // batch_size)) if passes is None else passes(n, batch_size, steps)
+def farthest(
+    n, batch_size, steps, learning_rate, lipschitz, smoothness, *, passes=None, factor=2
+):
+    passes = (
+        np.ceil(steps / (n // batch_size))
+        if passes is None
+        else passes(n, batch_size, steps)
+    )
     bound = factor * lipschitz * learning_rate / batch_size * passes
     return bound if learning_rate <= 2 / smoothness else np.inf
 
@@ -118,7 +145,11 @@ def gaussian_epsilon(sensitivity, sigma, delta):
     mu = sensitivity / sigma
 
     def excess(e):
-        return stats.norm.cdf(mu / 2 - e / mu) - np.exp(e + stats.norm.logcdf(-mu / 2 - e / mu)) - delta
+        return (
+            stats.norm.cdf(mu / 2 - e / mu)
+            - np.exp(e + stats.norm.logcdf(-mu / 2 - e / mu))
+            - delta
+        )
 
     return optimize.brentq(excess, 0, mu * (mu + 40)) if excess(0) > 0 else 0.0
 
@@ -130,7 +161,9 @@ def vote_level(n_models, beta, *, weigh=lambda a, b: np.logaddexp(a, b), best=ma
 
 
 def least_sigma(epsilon, delta):
-    return optimize.brentq(lambda s: gaussian_epsilon(1.0, s, delta) - epsilon, 1e-3, 1e4, xtol=1e-13)
+    return optimize.brentq(
+        lambda s: gaussian_epsilon(1.0, s, delta) - epsilon, 1e-3, 1e4, xtol=1e-13
+    )
 
 
 def token(private, public, bound, beta, *, exponents=None):
@@ -139,16 +172,23 @@ def token(private, public, bound, beta, *, exponents=None):
 
 
 def bare_token(private, public, bound, beta):
-    weights = np.exp(public + beta * np.clip(private - public, -bound, bound).sum(axis=0))
+    weights = np.exp(
+        public + beta * np.clip(private - public, -bound, bound).sum(axis=0)
+    )
     return weights / weights.sum()
 
 
 def linear_losses(epsilon, sigma, rate, steps, *, directions=max, mean=False):
     visits, points = np.arange(steps + 1), np.linspace(-60, 80, 20_001)
-    p = stats.norm.pdf(points[:, None], visits, sigma) @ stats.binom.pmf(visits, steps, rate)
+    p = stats.norm.pdf(points[:, None], visits, sigma) @ stats.binom.pmf(
+        visits, steps, rate
+    )
     p = stats.norm.pdf(points, rate * steps, sigma) if mean else p
     q = stats.norm.pdf(points, 0, sigma)
-    return directions(np.trapezoid(np.maximum(a - np.exp(epsilon) * b, 0), points) for a, b in ((p, q), (q, p)))
+    return directions(
+        np.trapezoid(np.maximum(a - np.exp(epsilon) * b, 0), points)
+        for a, b in ((p, q), (q, p))
+    )
 
 
 def gaussian_sigma(epsilon, squared):
@@ -161,14 +201,26 @@ def perfectly(m, delta):
 
 
 WRONG = {
-    "dp-sgd-2": [(lambda e, s: 1, "2 steps spend an epsilon of .* still within"), (lambda e, s: 500, "more than 3")],
-    "dp-sgd-3": [(lambda e, q, t: 0.5, "not enough"), (lambda e, q, t: 40.0, "less noise than 40 is enough")],
+    "dp-sgd-2": [
+        (lambda e, s: 1, "2 steps spend an epsilon of .* still within"),
+        (lambda e, s: 500, "more than 3"),
+    ],
+    "dp-sgd-3": [
+        (lambda e, q, t: 0.5, "not enough"),
+        (lambda e, q, t: 40.0, "less noise than 40 is enough"),
+    ],
     "dp-sgd-4": [
         (lambda m, c: (np.ones(m), np.ones(1)), r"shape \[m, weights\]"),
-        (lambda m, c: (c * np.ones((m, 1)), -c * np.ones(1)), "at C = 1 the clipped means are 1 apart"),
+        (
+            lambda m, c: (c * np.ones((m, 1)), -c * np.ones(1)),
+            "at C = 1 the clipped means are 1 apart",
+        ),
         (lambda m, c: (np.ones((m, 1)), -5 * np.ones(1)), "at C = 2 "),
     ],
-    "votes-2": [(lambda beta, e: e // (2 * beta), "still within"), (lambda beta, e: 999, "more than 1")],
+    "votes-2": [
+        (lambda beta, e: e // (2 * beta), "still within"),
+        (lambda beta, e: 999, "more than 1"),
+    ],
     "votes-3": [
         (lambda e, k: gaussian_sigma(e, k), "two counts"),
         (lambda e, k: gaussian_sigma(e, 2), "not enough"),
@@ -184,27 +236,68 @@ WRONG = {
         (lambda e: np.ceil(np.exp(e)), "do not prove an epsilon of 1"),
         (lambda e: 10_000, "runs are enough"),
     ],
-    "attacks-9": [(lambda m, e: m // 2 + 1, "not rare enough"), (lambda m, e: m, "already 99 right")],
+    "attacks-9": [
+        (lambda m, e: m // 2 + 1, "not rare enough"),
+        (lambda m, e: m, "already 99 right"),
+    ],
     "dpbag-6": [
         (lambda counts, noise: float(counts[1] > counts[0]), "equal counts"),
         (of_one_noise, "not Laplace"),
         (lambda counts, noise: wins(counts, 1 / noise), "inverse"),
         (lambda counts, noise: wins(counts[::-1], noise), "more votes"),
-        (lambda counts, noise: min(1.0, wins(counts, noise) + 0.1 * (counts[0] != counts[1])), "add up"),
-        (lambda counts, noise: wins((counts[0] / sum(counts), counts[1] / sum(counts)), 7 * noise), "a different"),
+        (
+            lambda counts, noise: min(
+                1.0, wins(counts, noise) + 0.1 * (counts[0] != counts[1])
+            ),
+            "add up",
+        ),
+        (
+            lambda counts, noise: wins(
+                (counts[0] / sum(counts), counts[1] / sum(counts)), 7 * noise
+            ),
+            "a different",
+        ),
     ],
     "dpbag-7": [
-        (lambda epsilon, delta, noise: answers_within(epsilon, delta, noise) + 1, "over epsilon"),
-        (lambda epsilon, delta, noise: answers_within(epsilon, delta, noise / 2**0.5), "10 answers"),
-        (lambda epsilon, delta, noise: answers_within(epsilon, 1e-3, noise), "smaller delta"),
-        (lambda epsilon, delta, noise: answers_within(epsilon, delta, noise, first=10), "another order"),
-        (lambda epsilon, delta, noise: max(1, answers_within(epsilon, delta, noise)), "is 0"),
+        (
+            lambda epsilon, delta, noise: answers_within(epsilon, delta, noise) + 1,
+            "over epsilon",
+        ),
+        (
+            lambda epsilon, delta, noise: answers_within(
+                epsilon, delta, noise / 2**0.5
+            ),
+            "10 answers",
+        ),
+        (
+            lambda epsilon, delta, noise: answers_within(epsilon, 1e-3, noise),
+            "smaller delta",
+        ),
+        (
+            lambda epsilon, delta, noise: answers_within(
+                epsilon, delta, noise, first=10
+            ),
+            "another order",
+        ),
+        (
+            lambda epsilon, delta, noise: max(1, answers_within(epsilon, delta, noise)),
+            "is 0",
+        ),
     ],
     "bagging-5": [
-        (lambda n, k, N, replace: min(1, N * k / n), "do not add up"),  # the paper's Theorem 4
+        # the paper's Theorem 4
+        (lambda n, k, N, replace: min(1, N * k / n), "do not add up"),
         (lambda n, k, N, replace: 1 - (1 - k / n) ** N, "replace=True"),
-        (lambda n, k, N, replace: 1 - (1 - 1 / n) ** (N * k), "3 of 10 records without replacement"),
-        (lambda n, k, N, replace: 1 - ((1 - 1 / n) ** k if replace else 1 - k / n) ** N, "loses all digits"),
+        (
+            lambda n, k, N, replace: 1 - (1 - 1 / n) ** (N * k),
+            "3 of 10 records without replacement",
+        ),
+        (
+            lambda n, k, N, replace: (
+                1 - ((1 - 1 / n) ** k if replace else 1 - k / n) ** N
+            ),
+            "loses all digits",
+        ),
     ],
     "bagging-6": [
         (lambda pi, alpha: 1 - pi - alpha, "not negative"),
@@ -214,79 +307,183 @@ WRONG = {
     ],
     "bagging-8": [
         (lambda n, k, lead: np.floor(n * np.expm1(np.log1p(lead) / k)), "round up"),
-        (lambda n, k, lead: np.ceil(n * ((1 - lead) ** (-1 / k) - 1)), "no longer votes"),
+        (
+            lambda n, k, lead: np.ceil(n * ((1 - lead) ** (-1 / k) - 1)),
+            "no longer votes",
+        ),
         (lambda n, k, lead: np.ceil(n * lead / k), "lost once"),
-        (lambda n, k, lead: np.ceil(n * ((1 - lead / 2) ** (-1 / k) - 1)), "vote as before"),
+        (
+            lambda n, k, lead: np.ceil(n * ((1 - lead / 2) ** (-1 / k) - 1)),
+            "vote as before",
+        ),
         (lambda n, k, lead: np.ceil(n * (1 - (1 + lead) ** (-1 / k))), "is larger"),
     ],
     "intrinsic-sgd-5": [
         (lambda *args: farthest(*args, factor=1), "twice the Lipschitz"),
         (lambda *args: farthest(*args, passes=lambda n, b, t: 1), "once more"),
         (lambda *args: farthest(*args, passes=lambda n, b, t: t * b / n), "begun"),
-        (lambda *args: farthest(*args, passes=lambda n, b, t: np.ceil(t * b / n)), "left over"),
-        (lambda *args: farthest(*args[:3], 0.999 * args[3], *args[4:]), "divided by B|largest rate"),
+        (
+            lambda *args: farthest(*args, passes=lambda n, b, t: np.ceil(t * b / n)),
+            "left over",
+        ),
+        (
+            lambda *args: farthest(*args[:3], 0.999 * args[3], *args[4:]),
+            "divided by B|largest rate",
+        ),
         (lambda *args: farthest(*args[:5], 2 / 9), "no bound"),
-        (lambda *args: farthest(*args) if args[3] < 2 / args[5] else np.inf, "largest rate"),
+        (
+            lambda *args: farthest(*args) if args[3] < 2 / args[5] else np.inf,
+            "largest rate",
+        ),
     ],
     "intrinsic-sgd-6": [
-        (lambda s, sigma, delta: np.sqrt(2 * np.log(1.25 / delta)) * s / sigma, "too large|too small"),
-        (lambda s, sigma, delta: max(1e-3, gaussian_epsilon(s, sigma, delta)), "epsilon is 0"),
+        (
+            lambda s, sigma, delta: np.sqrt(2 * np.log(1.25 / delta)) * s / sigma,
+            "too large|too small",
+        ),
+        (
+            lambda s, sigma, delta: max(1e-3, gaussian_epsilon(s, sigma, delta)),
+            "epsilon is 0",
+        ),
         (lambda s, sigma, delta: gaussian_epsilon(s, sigma, 2 * delta), "too small"),
         (lambda s, sigma, delta: gaussian_epsilon(s, sigma, delta / 2), "too large"),
     ],
     "intrinsic-sgd-7": [
         (lambda e, sigma, q, t: linear_losses(e, sigma * t, q, t), "variances"),
-        (lambda e, sigma, q, t: linear_losses(e, sigma * t**0.5, q, t, mean=True), "probability q"),
-        (lambda e, sigma, q, t: linear_losses(e, sigma * t**0.5, q, t, directions=min), "worse"),
-        (lambda e, sigma, q, t: linear_losses(2 * e, sigma * t**0.5, q, t), "exponential"),
+        (
+            lambda e, sigma, q, t: linear_losses(e, sigma * t**0.5, q, t, mean=True),
+            "probability q",
+        ),
+        (
+            lambda e, sigma, q, t: linear_losses(
+                e, sigma * t**0.5, q, t, directions=min
+            ),
+            "worse",
+        ),
+        (
+            lambda e, sigma, q, t: linear_losses(2 * e, sigma * t**0.5, q, t),
+            "exponential",
+        ),
     ],
     "private-prediction-6": [
         (lambda n, beta: beta, "normaliser"),  # the paper's Theorem 7
         (lambda n, beta: 2 * beta, "a single model"),
         (lambda n, beta: beta if n == 1 else 2 * beta, "limit"),
-        (lambda n, beta: vote_level(n, beta, best=min), "over all divisions of the votes"),
-        (lambda n, beta: vote_level(n, beta, weigh=lambda a, b: np.log(np.exp(a) + np.exp(b))), "overflows"),
+        (
+            lambda n, beta: vote_level(n, beta, best=min),
+            "over all divisions of the votes",
+        ),
+        (
+            lambda n, beta: vote_level(
+                n, beta, weigh=lambda a, b: np.log(np.exp(a) + np.exp(b))
+            ),
+            "overflows",
+        ),
     ],
     "private-prediction-7": [
-        (lambda e, d, B, shift: (2 * np.log(1.25 / d)) ** 0.5 / e * B**0.5 * shift, "not the least"),
-        (lambda e, d, B, shift: least_sigma(e / 2, d) * B**0.5 * shift, "exact condition"),
+        (
+            lambda e, d, B, shift: (2 * np.log(1.25 / d)) ** 0.5 / e * B**0.5 * shift,
+            "not the least",
+        ),
+        (
+            lambda e, d, B, shift: least_sigma(e / 2, d) * B**0.5 * shift,
+            "exact condition",
+        ),
         (lambda e, d, B, shift: least_sigma(e, d) * B * shift, "smaller than the sum"),
         (lambda e, d, B, shift: least_sigma(e, d) * shift, "together"),
         (lambda e, d, B, shift: least_sigma(e, d) * B**0.5, "smaller shift"),
-        (lambda e, d, B, shift: min(100, least_sigma(e, d)) * B**0.5 * shift, "small epsilons"),
+        (
+            lambda e, d, B, shift: min(100, least_sigma(e, d)) * B**0.5 * shift,
+            "small epsilons",
+        ),
     ],
     "private-prediction-9": [
         (lambda p, o, c, beta: p, "one probability"),
-        (lambda p, o, c, beta: np.exp(o + beta * np.clip(p - o, -c, c).sum(axis=0)), "add up to 1"),
-        (lambda p, o, c, beta: token(p, o, c, beta, exponents=beta * np.clip(p - o, -c, c).sum(axis=0)), "add nothing"),
+        (
+            lambda p, o, c, beta: np.exp(o + beta * np.clip(p - o, -c, c).sum(axis=0)),
+            "add up to 1",
+        ),
+        (
+            lambda p, o, c, beta: token(
+                p, o, c, beta, exponents=beta * np.clip(p - o, -c, c).sum(axis=0)
+            ),
+            "add nothing",
+        ),
         (lambda p, o, c, beta: token(p, o, np.inf, beta), "cut off at the bound"),
         (lambda p, o, c, beta: token(p, o, c, beta / 2), "beta times the bound"),
-        (lambda p, o, c, beta: token((p - o).sum(axis=0) + o[None], o, c, beta), "separately"),
+        (
+            lambda p, o, c, beta: token((p - o).sum(axis=0) + o[None], o, c, beta),
+            "separately",
+        ),
         (bare_token, "even if it is large"),
     ],
     "votes-6": [
         (
-            lambda scores, epsilon, sensitivity: softmax(scores, 2 * epsilon, sensitivity),
+            lambda scores, epsilon, sensitivity: softmax(
+                scores, 2 * epsilon, sensitivity
+            ),
             "the sum of the weights changes",
         ),
-        (lambda scores, epsilon, sensitivity: softmax(scores, epsilon / 2, sensitivity), "grow exponentially"),
+        (
+            lambda scores, epsilon, sensitivity: softmax(
+                scores, epsilon / 2, sensitivity
+            ),
+            "grow exponentially",
+        ),
         (lambda scores, epsilon, sensitivity: softmax(scores, epsilon, 1.0), "flatter"),
-        (lambda scores, epsilon, sensitivity: np.exp(epsilon * scores / 2), "add up to 1"),
-        (lambda scores, epsilon, sensitivity: softmax(-scores, epsilon, sensitivity), "likelier"),
-        (lambda scores, epsilon, sensitivity: int(np.argmax(scores)), "one probability"),
+        (
+            lambda scores, epsilon, sensitivity: np.exp(epsilon * scores / 2),
+            "add up to 1",
+        ),
+        (
+            lambda scores, epsilon, sensitivity: softmax(-scores, epsilon, sensitivity),
+            "likelier",
+        ),
+        (
+            lambda scores, epsilon, sensitivity: int(np.argmax(scores)),
+            "one probability",
+        ),
         (unshifted, "even if it is large"),
     ],
     "mechanisms-6": [
-        (lambda v, low, high, e, noise: v.mean() + (high - low) / len(v) / e * noise, "moved to them"),
-        (lambda v, low, high, e, noise: noisy_mean(v, low, high, np.ptp(v) / len(v) / e * noise), "public facts"),
-        (lambda v, low, high, e, noise: noisy_mean(v, low, high, (high - low) / e * noise), "part of the range"),
         (
-            lambda v, low, high, e, noise: noisy_mean(v, low, high, 1 / len(v) / e * noise),
+            lambda v, low, high, e, noise: v.mean() + (high - low) / len(v) / e * noise,
+            "moved to them",
+        ),
+        (
+            lambda v, low, high, e, noise: noisy_mean(
+                v, low, high, np.ptp(v) / len(v) / e * noise
+            ),
+            "public facts",
+        ),
+        (
+            lambda v, low, high, e, noise: noisy_mean(
+                v, low, high, (high - low) / e * noise
+            ),
+            "part of the range",
+        ),
+        (
+            lambda v, low, high, e, noise: noisy_mean(
+                v, low, high, 1 / len(v) / e * noise
+            ),
             "width of the bounds divided",
         ),
-        (lambda v, low, high, e, noise: noisy_mean(v, low, high, (high - low) / len(v) * e * noise), "/ epsilon"),
-        (lambda v, low, high, e, noise: noisy_mean(v, low, high, high / len(v) / e * noise), "with the width"),
-        (lambda v, low, high, e, noise: noisy_mean(v, low, high, 0.0), "must contain the noise"),
+        (
+            lambda v, low, high, e, noise: noisy_mean(
+                v, low, high, (high - low) / len(v) * e * noise
+            ),
+            "/ epsilon",
+        ),
+        (
+            lambda v, low, high, e, noise: noisy_mean(
+                v, low, high, high / len(v) / e * noise
+            ),
+            "with the width",
+        ),
+        (
+            lambda v, low, high, e, noise: noisy_mean(v, low, high, 0.0),
+            "must contain the noise",
+        ),
         (lambda v, low, high, e, noise: v.sum() + noise, "averaged"),
     ],
     "attacks-6": [
@@ -300,26 +497,59 @@ WRONG = {
     ],
     "head-to-head-4": [
         (lambda votes, epsilon: int(np.argmax(votes)), "one probability for each"),
-        (lambda votes, epsilon: np.exp(epsilon / 2 * (votes - votes.max())), "add up to 1"),
+        (
+            lambda votes, epsilon: np.exp(epsilon / 2 * (votes - votes.max())),
+            "add up to 1",
+        ),
         (lambda votes, epsilon: drawn(-votes, epsilon / 2), "more votes are likelier"),
-        (lambda votes, epsilon: votes == votes.max(), "equal votes are equal|not private"),
+        (
+            lambda votes, epsilon: votes == votes.max(),
+            "equal votes are equal|not private",
+        ),
         (lambda votes, epsilon: drawn(votes, epsilon), "not private"),
         (lambda votes, epsilon: votes / votes.sum(), "not less"),
-        (lambda votes, epsilon: drawn(votes, epsilon / 2, shift=False), "even if it is large"),
+        (
+            lambda votes, epsilon: drawn(votes, epsilon / 2, shift=False),
+            "even if it is large",
+        ),
     ],
     "composition-4": [
         (lambda orders, d, delta: d - np.log(delta) / (orders - 1), "one number"),
-        (lambda orders, d, delta: np.min(d - np.log(delta) / (orders - 1)), "two more logarithms"),
+        (
+            lambda orders, d, delta: np.min(d - np.log(delta) / (orders - 1)),
+            "two more logarithms",
+        ),
         (lambda orders, d, delta: converted(orders, d, delta, best=np.max), "smallest"),
         (lambda orders, d, delta: converted(orders, orders / 2, 1e-5), "arguments"),
         (lambda orders, d, delta: converted(orders, d, delta) or -0.7, "not negative"),
     ],
     "composition-5": [
-        (lambda p, q, times, epsilon: times * np.abs(p - np.exp(epsilon) * q).sum(), "positive part"),
-        (lambda p, q, times, epsilon: times * delta_of(p, q, np.exp(epsilon)), "need not be the sum"),
-        (lambda p, q, times, epsilon: 1 - (1 - delta_of(p, q, np.exp(epsilon))) ** times, "multiply"),
-        (lambda p, q, times, epsilon: delta_of(*product(p, q, times), np.exp(times * epsilon)), "not for each"),
-        (lambda p, q, times, epsilon: delta_of(*product(p[q > 0], q[q > 0], times), np.exp(epsilon)), "impossible"),
+        (
+            lambda p, q, times, epsilon: times * np.abs(p - np.exp(epsilon) * q).sum(),
+            "positive part",
+        ),
+        (
+            lambda p, q, times, epsilon: times * delta_of(p, q, np.exp(epsilon)),
+            "need not be the sum",
+        ),
+        (
+            lambda p, q, times, epsilon: (
+                1 - (1 - delta_of(p, q, np.exp(epsilon))) ** times
+            ),
+            "multiply",
+        ),
+        (
+            lambda p, q, times, epsilon: delta_of(
+                *product(p, q, times), np.exp(times * epsilon)
+            ),
+            "not for each",
+        ),
+        (
+            lambda p, q, times, epsilon: delta_of(
+                *product(p[q > 0], q[q > 0], times), np.exp(epsilon)
+            ),
+            "impossible",
+        ),
     ],
     "dp-sgd-6": [
         (of_the_mean, "a sum, not a mean"),
@@ -327,8 +557,14 @@ WRONG = {
         (always_scaled, "added unchanged"),
         (noise_for_each, "only of noise"),
         (lambda g, c, noise: clipped(g, c, c * noise), "added once, unchanged"),
-        (lambda gradients, clipping_norm, noise: clipped(gradients, 1.0, noise), "is an argument"),
-        (lambda gradients, clipping_norm, noise: gradients, "one number for each weight"),
+        (
+            lambda gradients, clipping_norm, noise: clipped(gradients, 1.0, noise),
+            "is an argument",
+        ),
+        (
+            lambda gradients, clipping_norm, noise: gradients,
+            "one number for each weight",
+        ),
         (lambda gradients: gradients, "raised TypeError"),
         (0.5, r"a function clip_and_add\(gradients, clipping_norm, noise\), got 0.5"),
     ],
@@ -336,7 +572,10 @@ WRONG = {
         (lambda p, q, epsilon: np.abs(p - np.exp(epsilon) * q).sum(), "the advantage"),
         (lambda p, q, epsilon: print(p), "returned None"),
         (lambda p, q, epsilon: delta_of(p, q, 1 + epsilon), "exponential"),
-        (lambda p, q, epsilon: (p - np.exp(epsilon) * q)[p > q].sum(), "take nothing off"),
+        (
+            lambda p, q, epsilon: (p - np.exp(epsilon) * q)[p > q].sum(),
+            "take nothing off",
+        ),
         (lambda p, q, epsilon: delta_of(p, q, np.exp(epsilon)), "both directions"),
         (lambda p, q, epsilon: delta_of(q, p, np.exp(epsilon)), "both directions"),
     ],
@@ -360,22 +599,41 @@ WRONG = {
         ((0.232, 0.0393), "comes first"),
         ((0.0409, 0.302), "are odds"),
     ],
-    "guarantee-4": [((2.0, 4e-6), "grows faster"), ((0.5, 9.85e-6), "number 1 is too small")],
+    "guarantee-4": [
+        ((2.0, 4e-6), "grows faster"),
+        ((0.5, 9.85e-6), "number 1 is too small"),
+    ],
     "guarantee-9": [
         (lambda answer, n: answer(np.arange(n) < 1), "fewer than a hundred"),
         (lambda answer, n: answer([0]), "n booleans"),
         (lambda answer, n: True, "is benign"),
-        (lambda answer, n: answer(np.ones(n, dtype=bool)) < answer(np.arange(n) > 0), "is malignant"),
+        (
+            lambda answer, n: answer(np.ones(n, dtype=bool)) < answer(np.arange(n) > 0),
+            "is malignant",
+        ),
     ],
-    "mechanisms-1": [((0.242, 0.29), "comes first"), ((0.29, 0.23), "number 2 is too small")],
-    "mechanisms-2": [((4, 0.1175), "over the scale"), ((0.25, 0.1244), "stays below"), ((0.25, 0.25), "too large")],
+    "mechanisms-1": [
+        ((0.242, 0.29), "comes first"),
+        ((0.29, 0.23), "number 2 is too small"),
+    ],
+    "mechanisms-2": [
+        ((4, 0.1175), "over the scale"),
+        ((0.25, 0.1244), "stays below"),
+        ((0.25, 0.25), "too large"),
+    ],
     "mechanisms-3": [(20, "half of epsilon"), (10, "too large")],
     "composition-2": [(29, "round down"), (5, "too small")],
-    "composition-3": [((0.1, 1e-6), "approximation"), ((0.1586, 1e-5), "delta as well")],
+    "composition-3": [
+        ((0.1, 1e-6), "approximation"),
+        ((0.1586, 1e-5), "delta as well"),
+    ],
 }
 
 
-@pytest.mark.parametrize(("name", "function", "hint"), [(n, f, h) for n, cases in WRONG.items() for f, h in cases])
+@pytest.mark.parametrize(
+    ("name", "function", "hint"),
+    [(n, f, h) for n, cases in WRONG.items() for f, h in cases],
+)
 def test_wrong_answers_get_a_hint(name, function, hint):
     with np.errstate(all="ignore"), pytest.raises(exercises.Wrong, match=hint):
         exercises.check(name, function)
@@ -386,22 +644,32 @@ def test_each_exercise_has_wrong_answers():
 
 
 def test_unknown_exercise():
-    with pytest.raises(ValueError, match=r"no check is named 'DP_SGD_6', .*similar names: dp-sgd-2, .*dp-sgd-6"):
+    with pytest.raises(
+        ValueError,
+        match=r"no check is named 'DP_SGD_6', .*similar names: dp-sgd-2, .*dp-sgd-6",
+    ):
         exercises.check("DP_SGD_6", clipped)
 
 
-EXERCISE = re.compile(r"\*\*(\d+) \((?:[a-z ]+)(?:, `([\w-]+)`)?\)\.\*\*(.*?)(?=\n\*\*\d+ \(|\n## |\Z)", re.DOTALL)
+EXERCISE = re.compile(
+    r"\*\*(\d+) \((?:[a-z ]+)(?:, `([\w-]+)`)?\)\.\*\*(.*?)(?=\n\*\*\d+ \(|\n## |\Z)",
+    re.DOTALL,
+)
 CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
 def found(chapter):
     """Exercises of a chapter: number, name of its check, text with the solution."""
     cells = json.loads(chapter.source.read_text())["cells"]
-    text = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    text = "\n\n".join(
+        "".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"
+    )
     return EXERCISE.findall(text)
 
 
-COURSE = [c for c in chapters.all_chapters() if c.folder == "book/foundations" or found(c)]
+COURSE = [
+    c for c in chapters.all_chapters() if c.folder == "book/foundations" or found(c)
+]
 ALL = [(chapter.name, *exercise) for chapter in COURSE for exercise in found(chapter)]
 
 
@@ -413,13 +681,19 @@ def test_each_chapter_has_eight_to_ten(chapter):
     assert all("Solution" in text for _, _, text in found(chapter))
 
 
-@pytest.mark.parametrize(("chapter", "number", "name", "text"), ALL, ids=[f"{c}-{n}" for c, n, *_ in ALL])
+@pytest.mark.parametrize(
+    ("chapter", "number", "name", "text"), ALL, ids=[f"{c}-{n}" for c, n, *_ in ALL]
+)
 def test_solutions_run_and_pass(chapter, number, name, text, capsys):
     namespace = {"__name__": "solution"}
     for code in CODE.findall(text):
         exec(code, namespace)
     if name:
-        functions = [value for value in namespace.values() if getattr(value, "__module__", "") == "solution"]
+        functions = [
+            value
+            for value in namespace.values()
+            if getattr(value, "__module__", "") == "solution"
+        ]
         exercises.check(name, namespace.get("answer", functions[-1:] and functions[-1]))
         assert f"{name}: passed" in capsys.readouterr().out
 

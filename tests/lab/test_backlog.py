@@ -1,4 +1,6 @@
-"""What missing rows are expected to take, and running them within a budget. Rows and clock are toys."""
+"""What missing rows are expected to take, and running them within a budget. Rows and
+clock are toys.
+"""
 
 import json
 
@@ -24,8 +26,17 @@ def grid(*sizes):
     return lambda: [{"x": x, "seed": seed} for x in sizes for seed in range(2)]
 
 
-def toy(name="toy", function=slow, sizes=(1,), cost=lambda row: float(row["x"]), data=lambda row: [], **kwargs):
-    return Experiment(name, function, {"paper": grid(*sizes)}, cost=cost, data=data, **kwargs)
+def toy(
+    name="toy",
+    function=slow,
+    sizes=(1,),
+    cost=lambda row: float(row["x"]),
+    data=lambda row: [],
+    **kwargs,
+):
+    return Experiment(
+        name, function, {"paper": grid(*sizes)}, cost=cost, data=data, **kwargs
+    )
 
 
 def test_a_row_is_expected_to_take_its_estimate_as_measured_rows_took_theirs(stores):
@@ -35,7 +46,8 @@ def test_a_row_is_expected_to_take_its_estimate_as_measured_rows_took_theirs(sto
     assert backlog.expected(chosen, gpu=True)({"x": 10}) == 2.0
     for x, seconds in ((1, 10.0), (2, 40.0), (3, 3000.0)):
         keep(chosen, {"x": x, "seed": 0}, seconds)
-    assert backlog.expected(chosen)({"x": 7}) == 20.0 * 7  # the median of 10, 20 and 1000
+    # the median of 10, 20 and 1000
+    assert backlog.expected(chosen)({"x": 7}) == 20.0 * 7
     assert backlog.expected(chosen, gpu=True)({"x": 10}) == 20.0 * 10 / 5
     keep(chosen, {"x": 3, "seed": 1}, 9.0, device="H100")
     assert backlog.expected(chosen, gpu=True)({"x": 10}) == 3.0 * 10
@@ -46,7 +58,13 @@ def test_a_row_is_expected_to_take_its_estimate_as_measured_rows_took_theirs(sto
 def keep(chosen, parameters, seconds, device="cpu"):
     """A row of the runs, as if it had taken so long."""
     into = store.runs_store(chosen.name)
-    row = store.sweep(chosen.function, [parameters], store=into, options={"device": device}, progress=False)["row"][0]
+    row = store.sweep(
+        chosen.function,
+        [parameters],
+        store=into,
+        options={"device": device},
+        progress=False,
+    )["row"][0]
     path = into / f"{row}.json"
     told = json.loads(path.read_text())
     told["provenance"]["seconds"] = seconds
@@ -55,9 +73,15 @@ def keep(chosen, parameters, seconds, device="cpu"):
 
 @pytest.fixture
 def stores(tmp_path, monkeypatch):
-    """A folder of published rows and one of runs; gives a function that makes experiments the only ones."""
+    """A folder of published rows and one of runs; gives a function that makes
+    experiments the only ones.
+    """
     for module in (_shared, store):
-        monkeypatch.setattr(module, "published_store", lambda name: tmp_path / "published" / f"{name}.csv")
+        monkeypatch.setattr(
+            module,
+            "published_store",
+            lambda name: tmp_path / "published" / f"{name}.csv",
+        )
     monkeypatch.setenv("DPNOTES_RUNS", str(tmp_path / "runs"))
     monkeypatch.setitem(CLOCK, "now", 0.0)
     sweep = store.sweep
@@ -67,20 +91,25 @@ def stores(tmp_path, monkeypatch):
         found = sweep(function, grid, store=store, **how)
         for path in {*store.glob("*.json")} - before:
             told = json.loads(path.read_text())
-            told["provenance"]["seconds"] = float(told["parameters"]["x"])  # by the clock of the toys
+            # by the clock of the toys
+            told["provenance"]["seconds"] = float(told["parameters"]["x"])
             path.write_text(json.dumps(told))
         return found
 
     monkeypatch.setattr(backlog.store, "sweep", timed)
 
     def only(*chosen):
-        monkeypatch.setattr(experiments, "EXPERIMENTS", {one.name: one for one in chosen})
+        monkeypatch.setattr(
+            experiments, "EXPERIMENTS", {one.name: one for one in chosen}
+        )
 
     return only
 
 
 def fill(*names, **kwargs):
-    return backlog.fill(names, device="cpu", progress=False, clock=lambda: CLOCK["now"], **kwargs)
+    return backlog.fill(
+        names, device="cpu", progress=False, clock=lambda: CLOCK["now"], **kwargs
+    )
 
 
 def ran(name):
@@ -89,12 +118,15 @@ def ran(name):
 
 
 def test_rows_are_run_cheapest_first_until_the_budget_is_spent(stores):
-    stores(toy("toy_slow", sizes=(500, 100)), toy("toy_quick", quick, sizes=(150, 4000)))
+    stores(
+        toy("toy_slow", sizes=(500, 100)), toy("toy_quick", quick, sizes=(150, 4000))
+    )
     done = fill(seconds=900)
     assert ran("toy_slow") == [100, 100]
     assert ran("toy_quick") == [150, 150]
     assert done.finished == 4
-    assert [task.parameters["x"] for task in done.left] == [500, 500, 4000, 4000]  # 400 seconds are left
+    # 400 seconds are left
+    assert [task.parameters["x"] for task in done.left] == [500, 500, 4000, 4000]
     assert fill(seconds=499).finished == 0
     assert fill(seconds=500).finished == 1
     assert ran("toy_slow") == [100, 100, 500]
@@ -102,7 +134,8 @@ def test_rows_are_run_cheapest_first_until_the_budget_is_spent(stores):
 
 def test_rows_that_finish_correct_what_the_others_are_expected_to_take(stores):
     stores(toy("toy_slow", sizes=(100, 700), cost=lambda row: row["x"] / 10))
-    done = fill(seconds=350)  # the first two are expected to take ten seconds each, then the others seventy
+    # the first two are expected to take ten seconds each, then the others seventy
+    done = fill(seconds=350)
     assert (done.finished, CLOCK["now"]) == (2, 200.0)
     assert [task.seconds for task in done.left] == [700.0, 700.0]
 
@@ -120,7 +153,13 @@ def test_published_rows_and_rows_of_the_runs_are_not_run_again(stores, tmp_path)
 
 def test_rows_whose_data_are_not_here_are_left_out(stores, tmp_path, monkeypatch):
     monkeypatch.setenv("DPNOTES_DATA", str(tmp_path))
-    stores(toy("toy_slow", sizes=(1, 2), data=lambda row: ["mnist" if row["x"] == 2 else "digits", "no set"]))
+    stores(
+        toy(
+            "toy_slow",
+            sizes=(1, 2),
+            data=lambda row: ["mnist" if row["x"] == 2 else "digits", "no set"],
+        )
+    )
     done = fill()
     assert (done.finished, done.left, done.without_data) == (2, [], {"mnist": 2})
 
@@ -137,6 +176,14 @@ def test_a_failing_experiment_does_not_stop_the_others(stores):
 
 def test_names_are_of_experiments_or_of_chapters(stores):
     stores(toy("toy_one"), toy("toy_two"))
-    assert [one.name for one in backlog.chosen(["test_backlog", "toy_two"])] == ["toy_one", "toy_two"]
-    with pytest.raises(ValueError, match="unknown experiment or chapter 'toy'; known: test_backlog, toy_one, toy_two"):
+    assert [one.name for one in backlog.chosen(["test_backlog", "toy_two"])] == [
+        "toy_one",
+        "toy_two",
+    ]
+    with pytest.raises(
+        ValueError,
+        match=(
+            "unknown experiment or chapter 'toy'; known: test_backlog, toy_one, toy_two"
+        ),
+    ):
         backlog.chosen(["toy"])

@@ -1,4 +1,6 @@
-"""The command line: what it prints, how it fails. Rows are those of a toy experiment, in stores of the test's own."""
+"""The command line: what it prints, how it fails. Rows are those of a toy
+experiment, in stores of the test's own.
+"""
 
 import datetime
 import json
@@ -26,7 +28,12 @@ def toy(x, seed):
 
 GRID = [{"x": x, "seed": seed} for x in (1, 100) for seed in range(8)]
 TOY = Experiment(
-    "toy_table", toy, {"paper": lambda: GRID}, {"y": 0.01}, lambda row: 60.0 * row["x"], data=lambda row: []
+    "toy_table",
+    toy,
+    {"paper": lambda: GRID},
+    {"y": 0.01},
+    lambda row: 60.0 * row["x"],
+    data=lambda row: [],
 )
 
 
@@ -50,9 +57,15 @@ def stores(tmp_path, monkeypatch):
         (tmp_path / name).mkdir()
     monkeypatch.setattr(experiments, "EXPERIMENTS", {"toy_table": TOY})
     for module in (sweep, experiments, _places, _shared):
-        monkeypatch.setattr(module, "published_store", lambda name: tmp_path / "published" / f"{name}.csv")
+        monkeypatch.setattr(
+            module,
+            "published_store",
+            lambda name: tmp_path / "published" / f"{name}.csv",
+        )
     monkeypatch.setenv("DPNOTES_RUNS", str(tmp_path / "runs"))
-    (tmp_path / "published" / "verifications.csv").write_text("store,row,metrics,differing,cpu_seconds,date\n")
+    (tmp_path / "published" / "verifications.csv").write_text(
+        "store,row,metrics,differing,cpu_seconds,date\n"
+    )
     return tmp_path
 
 
@@ -77,7 +90,12 @@ def test_version(run):
 
 
 def test_it_is_a_module_too(repository):
-    done = subprocess.run([sys.executable, "-m", "dpnotes", "--help"], cwd=repository, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "dpnotes", "--help"],
+        cwd=repository,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0
     assert done.stdout.startswith("Usage: dpnotes ")
 
@@ -86,9 +104,18 @@ def test_it_is_a_module_too(repository):
     ("arguments", "message"),
     [
         (["run", "baging"], "unknown chapter 'baging'; known: guarantee, "),
-        (["run", "bagging", "-p", "scala", "quick"], "unknown parameter 'scala' for chapter 'bagging'; known: scale, "),
-        (["run", "bagging", "-p", "subsample_sizes", "x"], "parameter 'subsample_sizes' of chapter 'bagging' must be"),
-        (["results", "verify", "bagging_tabel"], "unknown experiment 'bagging_tabel'; known: bagging_table2a"),
+        (
+            ["run", "bagging", "-p", "scala", "quick"],
+            "unknown parameter 'scala' for chapter 'bagging'; known: scale, ",
+        ),
+        (
+            ["run", "bagging", "-p", "subsample_sizes", "x"],
+            "parameter 'subsample_sizes' of chapter 'bagging' must be",
+        ),
+        (
+            ["results", "verify", "bagging_tabel"],
+            "unknown experiment 'bagging_tabel'; known: bagging_table2a",
+        ),
         (["data", "fetch", "minst"], "unknown data set 'minst'; known: digits, "),
     ],
 )
@@ -121,11 +148,23 @@ def test_an_interrupted_run_says_how_to_go_on(run, tmp_path, monkeypatch):
 
     monkeypatch.setattr(chapters, "execute", interrupted)
     code, out, err = run(
-        "run", "bagging", "-p", "scale", "quick", "-p", "subsample_sizes", "[50, 60]", "--out", tmp_path
+        "run",
+        "bagging",
+        "-p",
+        "scale",
+        "quick",
+        "-p",
+        "subsample_sizes",
+        "[50, 60]",
+        "--out",
+        tmp_path,
     )
     assert code == 130
     assert out.startswith("bagging: running; results are saved in ")
-    command = f"dpnotes run bagging -p scale quick -p subsample_sizes '[50, 60]' --out {tmp_path}"
+    command = (
+        "dpnotes run bagging -p scale quick -p subsample_sizes '[50, 60]' --out"
+        f" {tmp_path}"
+    )
     assert err == f"\nInterrupted: finished results are saved; to continue: {command}\n"
 
 
@@ -137,8 +176,8 @@ def test_status_names_what_is_missing_and_what_it_costs(run, stores):
     assert sorted(stores.rglob("*")) == files  # reading writes nothing
     assert code == 0
     lines = out.splitlines()
-    assert lines[0] == (
-        "toy_table: 3 of 16 rows published (computed again: none of 3), "
+    assert (
+        lines[0] == "toy_table: 3 of 16 rows published (computed again: none of 3), "
         "13 missing (13.4 h on one core; 2 finished in runs: dpnotes results adopt)"
     )
     assert lines[1] == "  1.7 h    x=100  seed=0"  # the most expensive first
@@ -152,16 +191,20 @@ def test_what_is_missing_is_run_and_then_adopted(run, stores):
     assert code == 0
     assert out.splitlines()[0] == "13 rows finished"
     assert out.splitlines()[1].startswith("next: dpnotes results adopt")
-    assert run("results", "adopt")[1].endswith("toy_table.csv: 13 new rows, 0 were there already\n")
+    assert run("results", "adopt")[1].endswith(
+        "toy_table.csv: 13 new rows, 0 were there already\n"
+    )
     assert run("results", "run") == (0, "0 rows finished\n", "")
 
 
 def test_a_budget_leaves_out_what_it_has_no_room_for(run, stores):
-    code, out, _ = run("results", "run", "test_cli", "--minutes", 0.5)  # the chapter; an estimate of a minute a row
+    # the chapter; an estimate of a minute a row
+    code, out, _ = run("results", "run", "test_cli", "--minutes", 0.5)
     assert code == 0
     assert (
         out
-        == "0 rows finished\n16 rows left out: the cheapest (from toy_table) would take 1.0 min, all together 13.5 h\n"
+        == "0 rows finished\n16 rows left out: the cheapest (from toy_table) would take"
+        " 1.0 min, all together 13.5 h\n"
     )
 
 
@@ -176,7 +219,10 @@ def test_an_experiment_that_fails_is_told(run, stores, monkeypatch):
 def test_adopt_leaves_rows_that_are_not_of_the_papers_grid(run, stores):
     run_rows(stores, [*GRID[:2], {"x": 12345, "seed": 9}])
     out = run("results", "adopt")[1]
-    assert "toy_table.csv: 2 new rows, 0 were there already; 1 rows outside the paper's grid stay in" in out
+    assert (
+        "toy_table.csv: 2 new rows, 0 were there already; 1 rows outside the paper's"
+        " grid stay in" in out
+    )
 
 
 def test_adopt_refuses_other_metrics_unless_told_to(run, stores, monkeypatch):
@@ -187,14 +233,20 @@ def test_adopt_refuses_other_metrics_unless_told_to(run, stores, monkeypatch):
     assert (code, err.count("\n")) == (1, 1)
     assert "other metrics in 3 of the rows" in err
     assert run("results", "adopt", "--replace")[0] == 0
-    assert sweep.read_store(stores / "published" / "toy_table.csv")["y"].tolist() == [2.0] * 3
+    assert (
+        sweep.read_store(stores / "published" / "toy_table.csv")["y"].tolist()
+        == [2.0] * 3
+    )
 
 
 def test_adopt_knows_every_store_before_it_takes_the_first(run, stores):
     run_rows(stores, GRID[:3])
     (stores / "runs" / "unknown").mkdir()
     paths = [stores / "runs" / name for name in ("toy_table", "unknown")]
-    assert run("results", "adopt", *paths)[2] == "Error: unknown experiment 'unknown'; known: toy_table\n"
+    assert (
+        run("results", "adopt", *paths)[2]
+        == "Error: unknown experiment 'unknown'; known: toy_table\n"
+    )
     assert not (stores / "published" / "toy_table.csv").exists()
 
 
@@ -209,29 +261,49 @@ def test_verify_agrees_within_the_tolerance_and_not_beyond(run, stores, monkeypa
     drawn = []
     for _ in range(2):
         kept.write_text("store,row,metrics,differing,cpu_seconds,date\n")
-        code, out, err = run("results", "verify", "toy_table", "--sample", 4, "--seed", 1)
+        code, out, err = run(
+            "results", "verify", "toy_table", "--sample", 4, "--seed", 1
+        )
         drawn.append(set(pd.read_csv(kept)["row"]))
     assert len(drawn[0] & drawn[1]) == 4
     assert code == 1
     assert "computing 4 of 16 rows again" in out
     assert "4 of 8 metrics in 4 rows agree" in out
-    assert err == "Error: 4 metrics differ from the published ones by more than the tolerance\n"
+    assert (
+        err == "Error: 4 metrics differ from the published ones by more than the"
+        " tolerance\n"
+    )
 
 
-def test_status_says_what_was_computed_again_and_what_is_out_of_date(run, stores, monkeypatch):
-    published, today = stores / "published" / "toy_table.csv", f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
+def test_status_says_what_was_computed_again_and_what_is_out_of_date(
+    run, stores, monkeypatch
+):
+    published, today = (
+        stores / "published" / "toy_table.csv",
+        f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
+    )
     publish(stores, GRID)
     standing = "toy_table: 16 of 16 rows published (computed again: "
     run("results", "verify", "--sample", 2, "--cheapest", "--no-keep")
     assert run("results", "status")[1] == f"{standing}none of 16)\n"
     run("results", "verify", "--sample", 2, "--cheapest")
-    assert run("results", "status")[1] == f"{standing}2 of 16, the last on {today}; all agree)\n"
+    assert (
+        run("results", "status")[1]
+        == f"{standing}2 of 16, the last on {today}; all agree)\n"
+    )
     kept = pd.read_csv(stores / "published" / "verifications.csv")
-    assert set(kept["row"]) == set(sweep.read_store(published).sort_values("seconds")["row"].head(2))
-    assert "computed again as a check: 2 of 16, the last" in experiments.verified("test_cli")
+    assert set(kept["row"]) == set(
+        sweep.read_store(published).sort_values("seconds")["row"].head(2)
+    )
+    assert "computed again as a check: 2 of 16, the last" in experiments.verified(
+        "test_cli"
+    )
     monkeypatch.setitem(HERE, "more", 1.0)
     run("results", "verify", "--sample", 1, "--cheapest")
-    assert run("results", "status")[1] == f"{standing}2 of 16, the last on {today}; 1 differ)\n"
+    assert (
+        run("results", "status")[1]
+        == f"{standing}2 of 16, the last on {today}; 1 differ)\n"
+    )
     monkeypatch.setattr(toy, "experiment_version", 2, raising=False)
     lines = run("results", "status")[1].splitlines()
     assert lines[0].startswith("toy_table: 0 of 16 rows published")
@@ -252,17 +324,31 @@ def test_what_an_experiment_says_is_missing_is_one_line_too(run, stores, monkeyp
         run("results", "verify")
 
 
-def test_verify_says_which_data_it_lacks_and_computes_the_others(run, stores, monkeypatch, tmp_path):
+def test_verify_says_which_data_it_lacks_and_computes_the_others(
+    run, stores, monkeypatch, tmp_path
+):
     publish(stores, GRID[6:9])
-    needs = replace(TOY, data=lambda row: ["mnist", "adult"] if row["x"] == 1 else ["digits"])
+    needs = replace(
+        TOY, data=lambda row: ["mnist", "adult"] if row["x"] == 1 else ["digits"]
+    )
     monkeypatch.setattr(experiments, "EXPERIMENTS", {"toy_table": needs})
     monkeypatch.setenv("DPNOTES_DATA", str(tmp_path))
     code, out, _ = run("results", "verify")
     assert code == 0
-    assert "toy_table: 2 of 3 rows need data that are not here: dpnotes data fetch adult mnist\n" in out
+    assert (
+        "toy_table: 2 of 3 rows need data that are not here: dpnotes data fetch adult"
+        " mnist\n" in out
+    )
     assert "toy_table: computing 1 of 3 rows again; the longest took 1.7 h\n" in out
-    monkeypatch.setattr(experiments, "EXPERIMENTS", {"toy_table": replace(TOY, data=lambda row: ["mnist"])})
-    assert run("results", "verify")[::2] == (1, "Error: no row could be computed again\n")
+    monkeypatch.setattr(
+        experiments,
+        "EXPERIMENTS",
+        {"toy_table": replace(TOY, data=lambda row: ["mnist"])},
+    )
+    assert run("results", "verify")[::2] == (
+        1,
+        "Error: no row could be computed again\n",
+    )
 
 
 def test_data_status_lists_every_set(run, monkeypatch, tmp_path):
@@ -273,16 +359,33 @@ def test_data_status_lists_every_set(run, monkeypatch, tmp_path):
     assert (state["digits"], state["mnist"]) == ("embedded", "missing")
 
 
-def test_what_is_wrong_with_a_file_shows_before_a_kernel_starts(tmp_path, monkeypatch, run):
+def test_what_is_wrong_with_a_file_shows_before_a_kernel_starts(
+    tmp_path, monkeypatch, run
+):
     (tmp_path / "bad.csv").write_text("a,b,c\n1,,x\n2,y,x\n")
-    monkeypatch.setattr("dpnotes.lab.chapters.execute", lambda *_, **__: pytest.fail("it was run"))
-    arguments = ["run", "dpbag", "-p", "dataset", str(tmp_path / "bad.csv"), "-p", "target", "d"]
+    monkeypatch.setattr(
+        "dpnotes.lab.chapters.execute", lambda *_, **__: pytest.fail("it was run")
+    )
+    arguments = [
+        "run",
+        "dpbag",
+        "-p",
+        "dataset",
+        str(tmp_path / "bad.csv"),
+        "-p",
+        "target",
+        "d",
+    ]
     done = CliRunner().invoke(cli.main, arguments)
     assert done.exit_code == 1
     assert (
-        "there is no column 'd' for the target; there are 'a', 'b', 'c'\n- columns 'b', 'c': constant\n" in done.output
+        "there is no column 'd' for the target; there are 'a', 'b', 'c'\n- columns 'b',"
+        " 'c': constant\n" in done.output
     )
-    for name, kind in (("dpbag", "a .csv or .npz file"), ("intrinsic_sgd", "one of 'mnist'")):
+    for name, kind in (
+        ("dpbag", "a .csv or .npz file"),
+        ("intrinsic_sgd", "one of 'mnist'"),
+    ):
         code, _, err = run("run", name, "-p", "dataset", tmp_path)  # a folder
         assert (code, err.count("\n")) == (1, 1)
         assert err.startswith(f"Error: dataset must be {kind}")

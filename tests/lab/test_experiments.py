@@ -1,7 +1,8 @@
-"""What an experiment of the book must have, whatever its chapter; and published rows are what the code gives.
+"""What an experiment of the book must have, whatever its chapter; and published rows
+are what the code gives.
 
-Of every store that has a cheap row, one is computed again. Which row that is, and what it takes, is read from the
-verifications that `dpnotes results verify` kept.
+Of every store that has a cheap row, one is computed again. Which row that is, and what
+it takes, is read from the verifications that `dpnotes results verify` kept.
 """
 
 import math
@@ -21,8 +22,11 @@ CHAPTERS = ("bagging", "dpbag", "intrinsic_sgd", "private_prediction", "head_to_
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_has_a_name_of_its_own_that_begins_with_its_chapter(name):
     function = EXPERIMENTS[name].function
-    given = getattr(function, "experiment_name", None)  # without it the rows would depend on the function's address
-    assert given is not None, f"{function.__module__}.{function.__name__} has no @experiment(name)"
+    # without it the rows would depend on the function's address
+    given = getattr(function, "experiment_name", None)
+    assert given is not None, (
+        f"{function.__module__}.{function.__name__} has no @experiment(name)"
+    )
     chapter, dot, own = given.partition(".")
     assert dot
     assert own.isidentifier()
@@ -33,10 +37,15 @@ def test_every_experiment_has_a_name_of_its_own_that_begins_with_its_chapter(nam
 def test_no_two_experiments_share_a_name():
     functions = {id(e.function): e.function for e in EXPERIMENTS.values()}.values()
     given = [function.experiment_name for function in functions]
-    assert len(set(given)) == len(given), sorted(name for name in given if given.count(name) > 1)
-    chapters = [import_module(f"dpnotes.lab.{chapter}.experiments") for chapter in CHAPTERS]
+    assert len(set(given)) == len(given), sorted(
+        name for name in given if given.count(name) > 1
+    )
+    chapters = [
+        import_module(f"dpnotes.lab.{chapter}.experiments") for chapter in CHAPTERS
+    ]
     stores = [e.name for chapter in chapters for e in chapter.EXPERIMENTS]
-    assert len(set(stores)) == len(stores) == len(EXPERIMENTS)  # a store that is there twice would hide another
+    # a store that is there twice would hide another
+    assert len(set(stores)) == len(stores) == len(EXPERIMENTS)
 
 
 def test_provenance_and_chapters_say_what_was_computed_again(monkeypatch, capsys):
@@ -53,41 +62,61 @@ def test_provenance_and_chapters_say_what_was_computed_again(monkeypatch, capsys
         experiments.rows("bagging_private_base")
     (line,) = capsys.readouterr().out.splitlines()
     assert re.fullmatch(
-        r"Published rows that were computed again as a check: \d+ of \d+, the last on .*; all agree\.", line
+        r"Published rows that were computed again as a check: \d+ of \d+, the last on"
+        r" .*; all agree\.",
+        line,
     )
 
 
-MACHINES = ("_seconds", "peak_memory")  # metrics that say what a machine did: no tolerance can be too large
+# metrics that say what a machine did: no tolerance can be too large
+MACHINES = ("_seconds", "peak_memory")
 
 
-@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if published_store(name).is_file()])
+@pytest.mark.parametrize(
+    "name", [name for name in EXPERIMENTS if published_store(name).is_file()]
+)
 def test_no_tolerance_is_as_large_as_what_tells_rows_apart(name):
     rows = read_store(published_store(name))
     for metric, own in EXPERIMENTS[name].tolerance.items():
         assert metric in rows, f"{name} has no metric {metric!r}"
         values = rows[metric].dropna().astype(float)
         low, high = values.quantile([0.25, 0.75])
-        between = high - low or values.max() - values.min()  # half of the rows lie within; all, if that is one value
-        apart = between or abs(values.median())  # a metric that no row changes must be told from 0
+        # half of the rows lie within; all, if that is one value
+        between = high - low or values.max() - values.min()
+        # a metric that no row changes must be told from 0
+        apart = between or abs(values.median())
         tolerance = own(values.median()) if callable(own) else own
         if metric.endswith(MACHINES):
             assert tolerance == math.inf
         else:
-            assert tolerance < apart, f"{name}: {metric} may differ by {tolerance:g}, but rows differ by {apart:g}"
+            assert tolerance < apart, (
+                f"{name}: {metric} may differ by {tolerance:g}, but rows differ by"
+                f" {apart:g}"
+            )
 
 
 LIMIT = 10.0  # seconds of one core a row
-LIBRARIES = {"head_to_head_others": ["diffprivlib", "interpret"]}  # that rows need beside data sets
-PUBLISHED = {name: read_store(published_store(name)) for name in EXPERIMENTS if published_store(name).is_file()}
+# that rows need beside data sets
+LIBRARIES = {"head_to_head_others": ["diffprivlib", "interpret"]}
+PUBLISHED = {
+    name: read_store(published_store(name))
+    for name in EXPERIMENTS
+    if published_store(name).is_file()
+}
 KEPT = pd.read_csv(published_store(VERIFICATIONS)).sort_values("cpu_seconds")
-CHEAPEST = KEPT[(KEPT["cpu_seconds"] <= LIMIT) & KEPT["store"].isin([*PUBLISHED])].drop_duplicates("store")
+CHEAPEST = KEPT[
+    (KEPT["cpu_seconds"] <= LIMIT) & KEPT["store"].isin([*PUBLISHED])
+].drop_duplicates("store")
 
 
 def needed(name, key):
     """What computing a row needs."""
     rows = PUBLISHED[name]
     for _, row in rows[rows["row"] == key].iterrows():
-        return [*EXPERIMENTS[name].data(row.dropna().to_dict()), *LIBRARIES.get(name, [])]
+        return [
+            *EXPERIMENTS[name].data(row.dropna().to_dict()),
+            *LIBRARIES.get(name, []),
+        ]
     return []  # test_every_verification_is_of_a_published_row says so
 
 
@@ -100,7 +129,12 @@ def needed(name, key):
 )
 def test_a_cheap_row_is_computed_again(name, key):
     experiment = EXPERIMENTS[name]
-    table = verify(experiment.function, published_store(name), sample=[key], tolerance=experiment.tolerance)
+    table = verify(
+        experiment.function,
+        published_store(name),
+        sample=[key],
+        tolerance=experiment.tolerance,
+    )
     assert table["agrees"].all(), table[~table["agrees"]].to_string()
 
 

@@ -1,4 +1,6 @@
-"""Tables and figures: what they compare is correct, gaps are named, axes are labelled."""
+"""Tables and figures: what they compare is correct, gaps are named, axes are
+labelled.
+"""
 
 from io import BytesIO
 
@@ -13,7 +15,12 @@ from dpnotes.lab.tables import Column, Table, show
 
 PUBLISHED = pd.DataFrame({"k": [1.0, 2.0], "accuracy": [0.5, 0.6]})
 ROWS = pd.DataFrame(
-    {"k": [1.0, 1.0, 3.0, 2.0], "seed": [0, 1, 0, 0], "accuracy": [0.4, 0.5, 0.9, np.nan], "delta": 0.1}
+    {
+        "k": [1.0, 1.0, 3.0, 2.0],
+        "seed": [0, 1, 0, 0],
+        "accuracy": [0.4, 0.5, 0.9, np.nan],
+        "delta": 0.1,
+    }
 )
 
 
@@ -32,28 +39,75 @@ def test_compare_keeps_every_setting_of_either_side():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: figures.tradeoff({"a": accounting.bagging(n=9, subsample=2), "b": accounting.gaussian(sigma=1.0)}),
-        lambda: figures.roc({"a": accounting.bagging(n=9, subsample=2), "b": accounting.gaussian(sigma=1.0)}),
-        lambda: figures.privacy_profiles({"a": accounting.bagging(n=9, subsample=2), "b": accounting.pure(1.0)}),
-        lambda: figures.growth([1, 10], {"a": [0.0, 1.0], "b": [2.0, 3.0]}, xlabel="n (log)", ylabel="epsilon (log)"),
+        lambda: figures.tradeoff(
+            {
+                "a": accounting.bagging(n=9, subsample=2),
+                "b": accounting.gaussian(sigma=1.0),
+            }
+        ),
+        lambda: figures.roc(
+            {
+                "a": accounting.bagging(n=9, subsample=2),
+                "b": accounting.gaussian(sigma=1.0),
+            }
+        ),
+        lambda: figures.privacy_profiles(
+            {"a": accounting.bagging(n=9, subsample=2), "b": accounting.pure(1.0)}
+        ),
+        lambda: figures.growth(
+            [1, 10],
+            {"a": [0.0, 1.0], "b": [2.0, 3.0]},
+            xlabel="n (log)",
+            ylabel="epsilon (log)",
+        ),
         lambda: figures.stacked_counts(
-            pd.DataFrame({"correct": [2, 0], "wrong": [1, 3]}, index=pd.Index(["a", "b"], name="paper")), xlabel="n"
+            pd.DataFrame(
+                {"correct": [2, 0], "wrong": [1, 3]},
+                index=pd.Index(["a", "b"], name="paper"),
+            ),
+            xlabel="n",
         ),
         lambda: figures.membership(np.eye(4, dtype=bool), 1),
         lambda: figures.reproduction(
-            tables.compare(PUBLISHED, ROWS, on=["k"]), x="k", metric="accuracy", xlabel="k (log)", ylabel="accuracy"
+            tables.compare(PUBLISHED, ROWS, on=["k"]),
+            x="k",
+            metric="accuracy",
+            xlabel="k (log)",
+            ylabel="accuracy",
         ),
         lambda: figures.margins(
-            pd.DataFrame({"job": ["a", "a", "b"], "ratio": [3.0, 1.0, 9.0], "bar": [2.0, 2.0, 2.0]}),
+            pd.DataFrame(
+                {
+                    "job": ["a", "a", "b"],
+                    "ratio": [3.0, 1.0, 9.0],
+                    "bar": [2.0, 2.0, 2.0],
+                }
+            ),
             label="job",
             xlabel="margin (log)",
         ),
         lambda: figures.point_panels(
-            {"one": {"a": ([1, 2], [3, 4]), "b": ([1, 2], [4, 3])}}, xlabel="x (log)", ylabel="y"
+            {"one": {"a": ([1, 2], [3, 4]), "b": ([1, 2], [4, 3])}},
+            xlabel="x (log)",
+            ylabel="y",
         ),
-        lambda: figures.line_panels({"x (log)": {"a": ([1, 2], [0.3, 0.4]), "b": ([1, 2], [0.4, 0.3])}}, ylabel="y"),
+        lambda: figures.line_panels(
+            {"x (log)": {"a": ([1, 2], [0.3, 0.4]), "b": ([1, 2], [0.4, 0.3])}},
+            ylabel="y",
+        ),
     ],
-    ids=["tradeoff", "roc", "profiles", "growth", "counts", "membership", "reproduction", "margins", "points", "lines"],
+    ids=[
+        "tradeoff",
+        "roc",
+        "profiles",
+        "growth",
+        "counts",
+        "membership",
+        "reproduction",
+        "margins",
+        "points",
+        "lines",
+    ],
 )
 def test_figures_are_labelled_and_leave_nothing_open(make, tmp_path):
     figures.use_style()
@@ -70,13 +124,16 @@ def test_figures_are_labelled_and_leave_nothing_open(make, tmp_path):
     figure.savefig(tmp_path / "figure.png")
     size, legends = figure.get_size_inches().tolist(), list(figure.legends)
     height, width, _ = plt.imread(BytesIO(figures.narrow(figure))).shape
-    assert width <= 1.05 * 4.4 * 2 * figure.dpi  # letters are as large as in the usual picture
+    # letters are as large as in the usual picture
+    assert width <= 1.05 * 4.4 * 2 * figure.dpi
     assert height >= width or len(figure.axes) == 1  # panels under each other
     assert (figure.get_size_inches().tolist(), figure.legends) == (size, legends)
 
 
 def test_what_only_its_own_width_makes_legible_has_no_picture_for_a_phone():
-    assert figures.narrow(figures.matrix(pd.DataFrame(np.eye(3)), label="value")) is None
+    assert (
+        figures.narrow(figures.matrix(pd.DataFrame(np.eye(3)), label="value")) is None
+    )
 
 
 def test_no_two_curves_look_the_same():
@@ -87,17 +144,35 @@ def test_no_two_curves_look_the_same():
 
 
 def test_a_tile_names_its_leader_and_is_pale_where_others_are_left():
-    leader = pd.DataFrame([["votes", "means"], ["means", None]], index=["small", "large"], columns=[1.0, 10.0])
-    left = pd.DataFrame([[1, 3], [2, np.nan]], index=leader.index, columns=leader.columns)
-    figure = figures.leaders({"delta = 0": (leader, left)}, ["means", "votes"], xlabel="epsilon")
+    leader = pd.DataFrame(
+        [["votes", "means"], ["means", None]],
+        index=["small", "large"],
+        columns=[1.0, 10.0],
+    )
+    left = pd.DataFrame(
+        [[1, 3], [2, np.nan]], index=leader.index, columns=leader.columns
+    )
+    figure = figures.leaders(
+        {"delta = 0": (leader, left)}, ["means", "votes"], xlabel="epsilon"
+    )
     (axes,) = figure.axes
-    assert [text.get_text() for text in axes.texts] == ["votes", "means (3)", "means (2)"]
+    assert [text.get_text() for text in axes.texts] == [
+        "votes",
+        "means (3)",
+        "means (2)",
+    ]
     strong, pale, _ = [tile.get_alpha() for tile in axes.collections]
     assert strong > pale
     assert figures.narrow(figure) is not None
 
 
-METHODS = pd.DataFrame({"method": ["bagging", "none"], "sigma": [0.123456, 2.0], "accuracy": [0.5, float("nan")]})
+METHODS = pd.DataFrame(
+    {
+        "method": ["bagging", "none"],
+        "sigma": [0.123456, 2.0],
+        "accuracy": [0.5, float("nan")],
+    }
+)
 
 
 def shown(table):
@@ -105,7 +180,11 @@ def shown(table):
 
 
 def test_labels_are_shown_and_other_values_stay():
-    page = shown(Table("Methods.", (Column("method", "by", labels={"none": "no privacy"}), "sigma")))
+    page = shown(
+        Table(
+            "Methods.", (Column("method", "by", labels={"none": "no privacy"}), "sigma")
+        )
+    )
     assert "no privacy" in page
     assert "bagging" in page
     assert ">none<" not in page
@@ -122,7 +201,13 @@ def test_an_empty_cell_shows_the_gap_of_its_column(name):
 def test_text_is_shown_as_it_is():
     frame = pd.DataFrame({"<name>": ["a < b & c", "<b>bold</b>", "$x < y$"]})
     page = show(frame, caption="All <i>text</i>.").to_html()
-    for text in ("&lt;name&gt;", "a &lt; b &amp; c", "&lt;b&gt;bold&lt;/b&gt;", r"\(x &lt; y\)", "All &lt;i&gt;text"):
+    for text in (
+        "&lt;name&gt;",
+        "a &lt; b &amp; c",
+        "&lt;b&gt;bold&lt;/b&gt;",
+        r"\(x &lt; y\)",
+        "All &lt;i&gt;text",
+    ):
         assert text in page
 
 
@@ -130,5 +215,7 @@ def test_formulas_are_marked_for_mathjax():
     frame = pd.DataFrame({"claim": ["at most $2k$", "none"], "n": [1, 2]})
     shown = show(frame, caption="For $n$ records.").to_html()
     assert r'at most <span class="math notranslate nohighlight">\(2k\)</span>' in shown
-    assert r'For <span class="math notranslate nohighlight">\(n\)</span> records.' in shown
+    assert (
+        r'For <span class="math notranslate nohighlight">\(n\)</span> records.' in shown
+    )
     assert frame["claim"][0] == "at most $2k$"

@@ -1,4 +1,6 @@
-"""`dpnotes guarantee`: words and JSON are those of the functions, and options those of their signatures."""
+"""`dpnotes guarantee`: words and JSON are those of the functions, and options those
+of their signatures.
+"""
 
 import inspect
 import json
@@ -21,7 +23,17 @@ def ask():
 
 
 def test_a_profile_in_words_and_at_points(ask):
-    code, out = ask("bagging", "--n", 60_000, "--subsample", 500, "--at-delta", 0.001, "--at-epsilon", 2)
+    code, out = ask(
+        "bagging",
+        "--n",
+        60_000,
+        "--subsample",
+        500,
+        "--at-delta",
+        0.001,
+        "--at-epsilon",
+        2,
+    )
     profile = accounting.bagging(n=60_000, subsample=500)
     assert code == 0
     assert out.startswith(repr(profile))
@@ -31,11 +43,25 @@ def test_a_profile_in_words_and_at_points(ask):
 
 def test_a_statement_is_written(ask, tmp_path):
     file = tmp_path / "stated.json"
-    code, out = ask("bagging", "--n", 100, "--subsample", 5, "--at-delta", 0.1, "--at-epsilon", 1, "--statement", file)
+    code, out = ask(
+        "bagging",
+        "--n",
+        100,
+        "--subsample",
+        5,
+        "--at-delta",
+        0.1,
+        "--at-epsilon",
+        1,
+        "--statement",
+        file,
+    )
     stated = accounting.PrivacyStatement.from_json(file.read_text())
     assert code == 0
     assert out.startswith("PrivacyProfile of bagging")
-    assert stated == accounting.statement(accounting.bagging(n=100, subsample=5), delta=0.1, epsilon=1, n_public=True)
+    assert stated == accounting.statement(
+        accounting.bagging(n=100, subsample=5), delta=0.1, epsilon=1, n_public=True
+    )
     code, out = ask("pure", "--epsilon", 1, "--statement", tmp_path / "stated.doc")
     assert (code, "the ending of path must be one of" in out) == (1, True)
 
@@ -50,7 +76,9 @@ def test_json_is_that_of_the_profile(ask):
 
 
 def test_a_refuted_guarantee_is_not_stated_as_a_fact(ask):
-    code, out = ask("soft-vote", "--beta", 1, "--analysis", "published", "--at-delta", 0)
+    code, out = ask(
+        "soft-vote", "--beta", 1, "--analysis", "published", "--at-delta", 0
+    )
     assert code == 0
     assert out.splitlines()[-1] == "  (1, 0) is claimed; status: refuted"
     assert ")-DP" not in out
@@ -60,7 +88,9 @@ def test_a_refuted_guarantee_is_not_stated_as_a_fact(ask):
 def test_json_has_no_token_of_its_own_for_infinity(ask):
     code, out = ask("gaussian", "--sigma", 2, "--at-delta", 0, "--json")
     assert code == 0
-    assert json.loads(out, parse_constant=pytest.fail)["pairs"] == [{"epsilon": "infinity", "delta": 0.0}]
+    assert json.loads(out, parse_constant=pytest.fail)["pairs"] == [
+        {"epsilon": "infinity", "delta": 0.0}
+    ]
 
 
 def test_every_function_has_a_command_with_its_parameters_explained(ask):
@@ -78,16 +108,23 @@ def test_every_function_has_a_command_with_its_parameters_explained(ask):
         options = {option.name: option for option in command.params}
         for parameter in inspect.signature(function).parameters.values():
             if parameter.name in options:
-                assert options[parameter.name].help, f"{name}: {parameter.name} is not explained"
+                assert options[parameter.name].help, (
+                    f"{name}: {parameter.name} is not explained"
+                )
             else:
-                assert parameter.default is None, f"{name}: {parameter.name} cannot be given"
+                assert parameter.default is None, (
+                    f"{name}: {parameter.name} cannot be given"
+                )
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (("bagging", "--n", 0, "--subsample", 5), "Error: n must be >= 1, got n=0"),
-        (("bagging", "--n", 5, "--subsample", 2, "--scheme", "pairs"), "'pairs' is not one of 'independent', 'split'"),
+        (
+            ("bagging", "--n", 5, "--subsample", 2, "--scheme", "pairs"),
+            "'pairs' is not one of 'independent', 'split'",
+        ),
     ],
 )
 def test_bad_input_is_named(ask, words, message):

@@ -1,4 +1,6 @@
-"""Every claim of the ledger has evidence that supports its status, and evidence that could fail."""
+"""Every claim of the ledger has evidence that supports its status, and evidence that
+could fail.
+"""
 
 import dataclasses
 import json
@@ -32,7 +34,9 @@ PAPERS = {
 def test_evidence_supports_the_status(claim):
     evidence = claim.evidence()
     assert evidence.findings
-    assert [finding for finding in evidence.findings if finding.supports is not True] == []
+    assert [
+        finding for finding in evidence.findings if finding.supports is not True
+    ] == []
     assert evidence.supports is True
 
 
@@ -46,7 +50,9 @@ def test_ledger_is_complete_and_leads_somewhere(repository):
     bibliography = (repository / "book" / "references.bib").read_text(encoding="utf-8")
     for claim in LEDGER:
         assert claim.status in STATUSES
-        assert f"({claim.section})=" in text, f"claim {claim.number}: no section {claim.section!r} in the book"
+        assert f"({claim.section})=" in text, (
+            f"claim {claim.number}: no section {claim.section!r} in the book"
+        )
         assert re.search(rf"{{{claim.paper},", bibliography)
         assert claim.statement.endswith(".")
         assert claim.reason.endswith(".")
@@ -64,7 +70,10 @@ def told(**factors):
 
     def wrong(function):
         def asked(*args, **given):
-            changed = {name: type(given[name])(factor * given[name]) for name, factor in factors.items()}
+            changed = {
+                name: type(given[name])(factor * given[name])
+                for name, factor in factors.items()
+            }
             return function(*args, **given | changed)
 
         return asked
@@ -84,7 +93,11 @@ def gives(**changes):
         def answered(*args, **kwargs):
             answer = function(*args, **kwargs)
             old = {name: getattr(answer, name) for name in changes}
-            new = {name: changes[name](value) for name, value in old.items() if value is not None}
+            new = {
+                name: changes[name](value)
+                for name, value in old.items()
+                if value is not None
+            }
             return dataclasses.replace(answer, **new)
 
         return answered
@@ -101,14 +114,23 @@ def one_less(function):
     return lambda **given: function(**{**given, "subsample": given["subsample"] - 1})
 
 
-WRONG = [  # claim, name of a function or constant that it rests on, and a wrong version of it
+# claim, name of a function or constant that it rests on, and a wrong version of it
+WRONG = [
     *((number, "sample_distribution", one_less) for number in (1, 2, 4)),
     *((number, "bagging", told(n=2)) for number in (3, 5, 6, 7)),
     (7, "dp_sgd", told(noise_multiplier=1.05)),
     (7, "dp_sgd", told(steps=0.9)),
     (7, "dp_sgd", told(sample_rate=0.5)),
-    (7, "SGD_RUNS", lambda runs: tuple((e, d, 2 * sigma, k) for e, d, sigma, k in runs)),
-    (8, "PATE_RUNS", lambda runs: tuple((e, d, p, 4 * queries) for e, d, p, queries in runs)),
+    (
+        7,
+        "SGD_RUNS",
+        lambda runs: tuple((e, d, 2 * sigma, k) for e, d, sigma, k in runs),
+    ),
+    (
+        8,
+        "PATE_RUNS",
+        lambda runs: tuple((e, d, p, 4 * queries) for e, d, p, queries in runs),
+    ),
     (37, "dp_sgd", told(noise_multiplier=1.05)),
     (9, "minimiser_sensitivity", scaled(2.0)),
     (10, "norm_noise_rate", scaled(2 / 3)),
@@ -140,15 +162,26 @@ WRONG = [  # claim, name of a function or constant that it rests on, and a wrong
     (28, "answer_distribution", told(scale=0.5)),
     (29, "personalised_answers", lambda _: lambda *_, **__: 7),
     (30, "logistic_sgd", told(learning_rate=0.5)),
-    (31, "all_orders", lambda function: lambda n, **given: [next(function(n, **given))]),  # the seed has no part
+    # the seed has no part
+    (
+        31,
+        "all_orders",
+        lambda function: lambda n, **given: [next(function(n, **given))],
+    ),
     (32, "intrinsic_epsilon", instead(analysis="published")),
     (33, "logistic_sgd", told(learning_rate=0.5)),
     (34, "augmenting_sigma", instead(intrinsic_sigma=0.0)),
     (35, "intrinsic_epsilon", instead(analysis="tight")),
     (36, "gaussian_sigma", instead(analysis="classical")),
 ]
-PLACES = dict.fromkeys(range(1, 9), bagging) | dict.fromkeys(range(9, 22), accounting) | {37: bagging}
-PLACES |= dict.fromkeys((22, 25, 26, 29), dpbag) | dict.fromkeys((23, 24, 27, 28), votes)
+PLACES = (
+    dict.fromkeys(range(1, 9), bagging)
+    | dict.fromkeys(range(9, 22), accounting)
+    | {37: bagging}
+)
+PLACES |= dict.fromkeys((22, 25, 26, 29), dpbag) | dict.fromkeys(
+    (23, 24, 27, 28), votes
+)
 PLACES |= dict.fromkeys(range(30, 37), intrinsic_sgd)
 
 
@@ -159,15 +192,22 @@ def test_evidence_notices_a_wrong_formula(number, name, wrong, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("store", "points"), [("bagging_table2a", -2.0), ("bagging_dp_sgd", 80.0), ("bagging_case2", 5.0)]
+    ("store", "points"),
+    [("bagging_table2a", -2.0), ("bagging_dp_sgd", 80.0), ("bagging_case2", 5.0)],
 )
 def test_evidence_notices_other_accuracies(store, points, monkeypatch):
-    """The order is that of the rows: where it is lost, or is as large as printed, the claim has another status."""
+    """The order is that of the rows: where it is lost, or is as large as printed,
+    the claim has another status.
+    """
     published = cells.rows
 
     def moved(name, *grid):
         frame = published(name, *grid)
-        return frame.assign(accuracy=frame["accuracy"].astype(float) + points / 100) if name == store else frame
+        return (
+            frame.assign(accuracy=frame["accuracy"].astype(float) + points / 100)
+            if name == store
+            else frame
+        )
 
     monkeypatch.setattr(cells, "rows", moved)
     assert not LEDGER[36].evidence().supports
@@ -175,7 +215,11 @@ def test_evidence_notices_other_accuracies(store, points, monkeypatch):
 
 def test_minimiser_equals_a_library_minimiser():
     generator = np.random.default_rng(7)
-    x, y, often = generator.normal(size=(5, 2)), generator.integers(3, size=5), generator.integers(1, 4, size=5)
+    x, y, often = (
+        generator.normal(size=(5, 2)),
+        generator.integers(3, size=5),
+        generator.integers(1, 4, size=5),
+    )
     found = minimiser(x, y, often.astype(float), n_classes=3, regulariser=0.1)
 
     def value(flat):
@@ -183,8 +227,11 @@ def test_minimiser_equals_a_library_minimiser():
         loss = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(5), y]
         return (often * loss).sum() / often.sum() + 0.05 * (flat**2).sum()
 
-    expected = optimize.minimize(value, np.zeros(6), tol=1e-12, options={"gtol": 1e-8}).x
-    assert np.abs(found.ravel() - expected).max() < 1e-6  # of the library, whose gradient is by differences
+    expected = optimize.minimize(
+        value, np.zeros(6), tol=1e-12, options={"gtol": 1e-8}
+    ).x
+    # of the library, whose gradient is by differences
+    assert np.abs(found.ravel() - expected).max() < 1e-6
 
 
 @pytest.mark.parametrize(
@@ -208,6 +255,9 @@ def test_findings_are_lines_of_a_table(monkeypatch, tmp_path):
     (tmp_path / "findings_one.csv").write_text(lines)
     monkeypatch.setattr(_claim, "paper_file", lambda name: tmp_path / name)
     found = _claim.judged("one", 3, 1.5, (Fraction(1, 2), False))
-    assert found == [Finding("a", "–", 1.5, 1, 2), Finding("b", 0.5, 0.5, 0.5, 0.5, False)]
+    assert found == [
+        Finding("a", "–", 1.5, 1, 2),
+        Finding("b", 0.5, 0.5, 0.5, 0.5, False),
+    ]
     with pytest.raises(ValueError, match="shorter"):
         _claim.judged("one", 3, 1.5)

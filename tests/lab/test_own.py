@@ -1,4 +1,6 @@
-"""A reader's file or training: in chapters, in ``dpnotes compare`` and in ``dpnotes audit``; what was found is kept."""
+"""A reader's file or training: in chapters, in ``dpnotes compare`` and in ``dpnotes
+audit``; what was found is kept.
+"""
 
 import html
 
@@ -23,47 +25,85 @@ from dpnotes.lab.private_prediction import tables as series
 
 @pytest.fixture(params=["two classes, said", "three classes, in arrays"])
 def reference(tmp_path, request):
-    """A mixed table whose public facts are given; or arrays of which nothing is said."""
+    """A mixed table whose public facts are given; or arrays of which nothing is
+    said.
+    """
     generator = np.random.default_rng(0)
-    age, job = generator.integers(20, 90, 400), generator.choice(["nurse", "baker"], 400)
+    age, job = (
+        generator.integers(20, 90, 400),
+        generator.choice(["nurse", "baker"], 400),
+    )
     if request.param.startswith("two"):
-        table = pd.DataFrame({"ill": np.where(age > 50, "yes", "no"), "age": age, "job": job})
+        table = pd.DataFrame(
+            {"ill": np.where(age > 50, "yes", "no"), "age": age, "job": job}
+        )
         table.to_csv(tmp_path / "mine.csv", index=False)
-        public = 'classes = ["no", "yes"]\n[columns]\nage = [0, 100]\njob = ["baker", "nurse"]\n'
+        public = (
+            'classes = ["no", "yes"]\n[columns]\nage = [0, 100]\njob = ["baker",'
+            ' "nurse"]\n'
+        )
         (tmp_path / "mine.toml").write_text(public)
         return own_data.reference(str(tmp_path / "mine.csv"), "ill")
-    np.savez(tmp_path / "mine.npz", X=np.stack([age, job == "nurse"], axis=1), y=np.digitize(age, [45, 70]))
+    np.savez(
+        tmp_path / "mine.npz",
+        X=np.stack([age, job == "nurse"], axis=1),
+        y=np.digitize(age, [45, 70]),
+    )
     return own_data.reference(str(tmp_path / "mine.npz"))
 
 
 def test_every_chapter_runs_on_it(reference):
-    """One row of each method; the guarantee is stated, and what can be learned is learned."""
+    """One row of each method; the guarantee is stated, and what can be learned is
+    learned.
+    """
     mine = own_data.load(reference)
     grid = bagging_grids.own(reference, mine.n_train, seeds=1)
-    rows = pd.DataFrame([{**row, **bagging.private_base(**row, device="cpu")} for row in grid])
+    rows = pd.DataFrame(
+        [{**row, **bagging.private_base(**row, device="cpu")} for row in grid]
+    )
     bases = comparisons.private_bases(rows)
     assert len(bases) == 3 * 5
     bare = bases[bases["mode"] == "bare"]
-    assert bare["advantage"].to_numpy() == pytest.approx(bare["subsample"] / mine.n_train)
+    assert bare["advantage"].to_numpy() == pytest.approx(
+        bare["subsample"] / mine.n_train
+    )
     assert bare["accuracy"].max() > 0.6
 
-    points = [row for row in private_prediction_grids.own(reference) if row["epsilon"] == 20 and row["delta"] == 0]
+    points = [
+        row
+        for row in private_prediction_grids.own(reference)
+        if row["epsilon"] == 20 and row["delta"] == 0
+    ]
     found = series.put_together(
-        pd.DataFrame([{**row, **private_prediction.trade_off(**row, device="cpu")} for row in points])
+        pd.DataFrame(
+            [
+                {**row, **private_prediction.trade_off(**row, device="cpu")}
+                for row in points
+            ]
+        )
     )
     assert set(found["n"]) == {mine.n_train}
     assert found["accuracy"].max() > 0.6
     assert series.series(found, "loss_perturbation", "epsilon").x.tolist() == [20.0]
 
-    labelled = [row for row in dpbag_grids.own(reference, seeds=1) if row["n_partitions"] == 1]
-    table = dpbag_tables.own(pd.DataFrame([{**row, **dpbag.student(**row, device="cpu")} for row in labelled]))
+    labelled = [
+        row for row in dpbag_grids.own(reference, seeds=1) if row["n_partitions"] == 1
+    ]
+    table = dpbag_tables.own(
+        pd.DataFrame(
+            [{**row, **dpbag.student(**row, device="cpu")} for row in labelled]
+        )
+    )
     assert set(table["epsilon"].dropna()) == {1, 3, 5}
     assert table[table["epsilon"].isna()]["accuracy"].item() > 0.8
 
 
 def test_a_page_says_what_is_private_public_and_prepared(reference):
     said = own_data.statement(reference)
-    assert all(f"* **{word}**" in said for word in ("Private", "Public", "Preparation", "Not private"))
+    assert all(
+        f"* **{word}**" in said
+        for word in ("Private", "Public", "Preparation", "Not private")
+    )
     table = own_data.public_columns(own_data.load(reference))
     if "csv" in reference:
         assert "All of this was declared beforehand" in said
@@ -71,7 +111,10 @@ def test_a_page_says_what_is_private_public_and_prepared(reference):
         assert "divided" not in own_data.statement(reference, scaling="none")
         assert "divided by its norm" in own_data.statement(reference, scaling="record")
     else:
-        assert "Inferred from the records as if public, which no guarantee covers:** the classes, `0`, `1`." in said
+        assert (
+            "Inferred from the records as if public, which no guarantee covers:** the"
+            " classes, `0`, `1`." in said
+        )
         assert set(table["given"]) == {"inferred from the records"}
 
 
@@ -84,7 +127,10 @@ def test_rows_of_another_content_are_not_taken(reference):
         own_data.load(reference[:-1])
 
 
-DECLARED = 'classes = ["no", "yes"]\n[columns]\nage = [0, 120]\n"<b>job" = ["baker", "nurse"]\n'
+DECLARED = (
+    'classes = ["no", "yes"]\n[columns]\nage = [0, 120]\n"<b>job" = ["baker",'
+    ' "nurse"]\n'
+)
 
 
 @pytest.fixture
@@ -92,10 +138,16 @@ def folder(tmp_path, monkeypatch):
     generator = np.random.default_rng(0)
     age, job = generator.integers(20, 80, size=240), generator.integers(2, size=240)
     ill = np.where(age + 10 * job + generator.normal(0, 5, 240) > 55, "yes", "no")
-    table = pd.DataFrame({"age": age, "<b>job": np.where(job == 1, "nurse", "baker"), "ill": ill})
+    table = pd.DataFrame(
+        {"age": age, "<b>job": np.where(job == 1, "nurse", "baker"), "ill": ill}
+    )
     table.to_csv(tmp_path / "mine.csv", index=False)
     (tmp_path / "mine.toml").write_text(DECLARED, encoding="utf-8")
-    few = tuple(each for each in OURS if each.name in ("ClassMeans", "RandomTrees", "majority class", "no privacy"))
+    few = tuple(
+        each
+        for each in OURS
+        if each.name in ("ClassMeans", "RandomTrees", "majority class", "no privacy")
+    )
     odd = Candidate("<i>odd</i>", few[0].make)
     monkeypatch.setattr("dpnotes.comparing._compare.OURS", (*few, odd))
     return tmp_path
@@ -109,7 +161,17 @@ def invoked(*arguments):
 
 
 def compare(folder, *options):
-    return invoked("compare", f"{folder}/mine.csv", "--target", "ill", "--epsilon", "2", "--repeats", "2", *options)
+    return invoked(
+        "compare",
+        f"{folder}/mine.csv",
+        "--target",
+        "ill",
+        "--epsilon",
+        "2",
+        "--repeats",
+        "2",
+        *options,
+    )
 
 
 def test_a_comparison_and_its_report(folder):
@@ -128,7 +190,8 @@ def test_a_comparison_and_its_report(folder):
     assert "<script" not in page
     found = {}
     code = html.unescape(page[page.index("<pre>") + 5 : page.index("</pre>")])
-    exec(code.replace("'mine.csv'", repr(str(folder / "mine.csv"))), found)  # as a reader would paste it
+    # as a reader would paste it
+    exec(code.replace("'mine.csv'", repr(str(folder / "mine.csv"))), found)
     assert found["model"].score(found["X"], found["y"]) > 0.5
     assert set(found["y"]) == {"no", "yes"}
 
@@ -146,9 +209,16 @@ def test_what_is_not_declared_is_asked_for_by_name(folder):
 
 def test_values_that_are_not_read_are_told_of_a_public_table_alone(folder):
     frame = pd.read_csv(folder / "mine.csv", dtype=str)
-    frame.mask(frame.index.to_numpy()[:, None] < [9, 0, 0]).to_csv(folder / "mine.csv", index=False)
-    printed = (" ".join(compare(folder, *options)[1].split()) for options in (["--public"], []))
-    told = [text.count("values that are missing or not as declared (9 of 'age') count") for text in printed]
+    frame.mask(frame.index.to_numpy()[:, None] < [9, 0, 0]).to_csv(
+        folder / "mine.csv", index=False
+    )
+    printed = (
+        " ".join(compare(folder, *options)[1].split()) for options in (["--public"], [])
+    )
+    told = [
+        text.count("values that are missing or not as declared (9 of 'age') count")
+        for text in printed
+    ]
     assert told == [1, 0]
 
 
@@ -166,7 +236,10 @@ def test_a_comparison_is_resumed_from_what_was_kept(folder):
 
 
 def test_bad_input_of_a_comparison_is_one_line(folder):
-    assert "--public and --shape exclude each other" in compare(folder, "--public", "--shape")[1]
+    assert (
+        "--public and --shape exclude each other"
+        in compare(folder, "--public", "--shape")[1]
+    )
     for option, value, message in (
         ("--target", "missing", "there is no column 'missing'"),
         ("--report", f"{folder}/absent/report.html", "an existing folder"),
@@ -179,15 +252,33 @@ def test_bad_input_of_a_comparison_is_one_line(folder):
 @pytest.mark.parametrize(
     ("table", "declared", "message"),
     [
-        ({"ill": "31337"}, 'classes = ["no", "yes"]', "no value of the target 'ill' is among classes"),
-        ({"ill": None}, 'classes = ["no", "yes"]', "all values of the target 'ill' are missing"),
-        ({"born": "3133-07-01"}, "[columns]\nborn = [0, 1]", "dates can be given as days since a public date"),
+        (
+            {"ill": "31337"},
+            'classes = ["no", "yes"]',
+            "no value of the target 'ill' is among classes",
+        ),
+        (
+            {"ill": None},
+            'classes = ["no", "yes"]',
+            "all values of the target 'ill' are missing",
+        ),
+        (
+            {"born": "3133-07-01"},
+            "[columns]\nborn = [0, 1]",
+            "dates can be given as days since a public date",
+        ),
         ({"age": None}, "[columns]\nage = [0, 120]", "'age': all values are missing"),
-        ({}, f'[columns]\n"<b>job" = {[str(i) for i in range(300)]}', "more features than records"),
+        (
+            {},
+            f'[columns]\n"<b>job" = {[str(i) for i in range(300)]}',
+            "more features than records",
+        ),
     ],
 )
 @pytest.mark.parametrize("options", [(), ("--shape",)])
-def test_bad_tables_are_named_without_a_value(folder, table, declared, message, options):
+def test_bad_tables_are_named_without_a_value(
+    folder, table, declared, message, options
+):
     frame = pd.read_csv(folder / "mine.csv").assign(**table)
     frame.to_csv(folder / "mine.csv", index=False)
     (folder / "mine.toml").write_text(declared, encoding="utf-8")
@@ -240,16 +331,39 @@ def script(tmp_path):
 
 
 def audit(script, name, *options, table="table"):
-    return invoked("audit", f"{script}/{name}", "--data", f"{script}/{table}.npz", "--runs", "600", *options)
+    return invoked(
+        "audit",
+        f"{script}/{name}",
+        "--data",
+        f"{script}/{table}.npz",
+        "--runs",
+        "600",
+        *options,
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "options", "code", "text"),
     [
-        ("script.py:train", ("--epsilon", "1", "--delta", "1e-5"), 1, "The claim is REFUTED"),
-        ("script.py:quiet", ("--epsilon", "1", "--delta", "1e-5"), 0, "The claim is not refuted"),
+        (
+            "script.py:train",
+            ("--epsilon", "1", "--delta", "1e-5"),
+            1,
+            "The claim is REFUTED",
+        ),
+        (
+            "script.py:quiet",
+            ("--epsilon", "1", "--delta", "1e-5"),
+            0,
+            "The claim is not refuted",
+        ),
         ("script.py:model", (), 0, "zero-out: epsilon 1 at delta 0"),
-        ("script.py:nothing", ("--epsilon", "1"), 2, "Error: TypeError: train must return what is released"),
+        (
+            "script.py:nothing",
+            ("--epsilon", "1"),
+            2,
+            "Error: TypeError: train must return what is released",
+        ),
         ("script.py", (), 2, "must be named as FILE.py:NAME"),
         ("none.py:train", (), 2, "there is no file"),
         ("script.py:treat", (), 2, "does not define 'treat'"),
@@ -257,7 +371,9 @@ def audit(script, name, *options, table="table"):
         ("script.py:quiet", ("--epsilon", "one"), 2, "is not a valid float"),
     ],
 )
-def test_a_verdict_and_an_error_have_exit_codes_of_their_own(script, name, options, code, text):
+def test_a_verdict_and_an_error_have_exit_codes_of_their_own(
+    script, name, options, code, text
+):
     found, told = audit(script, name, *options)
     assert found == code
     assert text in " ".join(told.split())
@@ -268,7 +384,9 @@ def test_labels_are_those_of_the_table(script):
     assert code == 0
     assert "failed" not in text
     assert ", label no" in text or ", label yes" in text
-    assert "values that are missing or not as declared (1 of '1') count" in " ".join(text.split())
+    assert "values that are missing or not as declared (1 of '1') count" in " ".join(
+        text.split()
+    )
 
 
 def test_an_audit_is_resumed_from_what_was_kept(script):
@@ -288,7 +406,9 @@ def test_an_audit_is_resumed_from_what_was_kept(script):
 
 def test_an_interrupted_audit_says_what_is_kept(script):
     kept = script / "kept.jsonl"
-    code, text = audit(script, "script.py:stopped", "--epsilon", "1", "--keep", str(kept))
+    code, text = audit(
+        script, "script.py:stopped", "--epsilon", "1", "--keep", str(kept)
+    )
     assert code == 130
     assert f"the findings are saved in {kept}; the same command continues" in text
     assert kept.read_text().count("members") > 5
@@ -301,5 +421,7 @@ def test_kept_keeps(tmp_path):
     assert len(again) == 2
     for content in ("X,y\n", "[[1]]\n", '["seed", 0]\n'):
         (tmp_path / "other").write_text(content)
-        with pytest.raises(ValueError, match=r"not a file of an audit|does not belong to this kind"):
+        with pytest.raises(
+            ValueError, match=r"not a file of an audit|does not belong to this kind"
+        ):
             Kept(tmp_path / "other", {"seed": 0})

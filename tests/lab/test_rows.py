@@ -1,4 +1,5 @@
-"""What turns a run into a row: which rows are trained on, which are scored, which seed draws what, and what is counted.
+"""What turns a run into a row: which rows are trained on, which are scored, which seed
+draws what, and what is counted.
 
 Learners that only remember what they were given stand in the place of the trained ones.
 """
@@ -40,32 +41,50 @@ class Remembers:
 
 @pytest.fixture
 def remembering(monkeypatch):
-    """Networks and DP-SGD of the bagging chapter only remember; 300 rows are held out."""
+    """Networks and DP-SGD of the bagging chapter only remember; 300 rows are held
+    out.
+    """
     monkeypatch.setattr(networks, "VALIDATION_ROWS", HELD_OUT)
-    monkeypatch.setattr(bagging.experiments, "network", lambda arrays, **given: Remembers(**given))
+    monkeypatch.setattr(
+        bagging.experiments, "network", lambda arrays, **given: Remembers(**given)
+    )
     monkeypatch.setattr(methods, "DPSGD", Remembers)
 
 
 def ensemble(split, **change):
-    row = next(row for row in bagging.grids.table2a("quick", seeds=1) if row["subsample"] is None)
-    return bagging.experiments.ensemble(**{**row, "split": split, "device": "cpu", **change})
+    row = next(
+        row
+        for row in bagging.grids.table2a("quick", seeds=1)
+        if row["subsample"] is None
+    )
+    return bagging.experiments.ensemble(
+        **{**row, "split": split, "device": "cpu", **change}
+    )
 
 
 def dp_sgd(split, **change):
     row = bagging.grids.dp_sgd("quick")[0]
     given = {"noise_multiplier": 2.0, "epochs": 7, "batch_size": 50}
-    return bagging.experiments.dp_sgd(**{**row, "split": split, "device": "cpu", **given, **change})
+    return bagging.experiments.dp_sgd(
+        **{**row, "split": split, "device": "cpu", **given, **change}
+    )
 
 
 @pytest.mark.parametrize("run", [ensemble, dp_sgd])
 @pytest.mark.parametrize("split", ["test", "validation", "rest"])
 def test_bagging_trains_on_no_row_that_it_scores(remembering, run, split):
-    """Held-out rows are the last of the training rows; public rows are none that is scored."""
+    """Held-out rows are the last of the training rows; public rows are none that is
+    scored.
+    """
     arrays, public = data.load("digits"), networks.PUBLIC_ROWS.get("digits", 0)
     if split == "validation":
         train, scored = slice(None, -HELD_OUT), arrays.y_train[-HELD_OUT:]
     else:
-        arrays = data.load("digits", split="bagging_public") if split == "rest" and not public else arrays
+        arrays = (
+            data.load("digits", split="bagging_public")
+            if split == "rest" and not public
+            else arrays
+        )
         train, scored = slice(None), arrays.y_test[public if split == "rest" else 0 :]
     row = run(split)
     np.testing.assert_array_equal(Remembers.last.X, arrays.X_train[train])
@@ -88,10 +107,16 @@ def test_dp_sgd_is_told_of_its_own_records_and_seed(remembering):
 
 def test_dpbag_scores_the_test_third_and_the_labels_of_the_rows_asked(monkeypatch):
     rng = np.random.default_rng(0)
-    thirds = [Labelled(rng.normal(size=(20, 2)), rng.integers(2, size=20)) for _ in range(3)]
+    thirds = [
+        Labelled(rng.normal(size=(20, 2)), rng.integers(2, size=20)) for _ in range(3)
+    ]
     scored = []
-    monkeypatch.setattr(dpbag.runs, "scores", lambda model, test: scored.append(test) or {})
-    row = dpbag._scored(None, thirds[1], 1 - thirds[1].y[:7], Thirds(*thirds, "digest"), "cpu")
+    monkeypatch.setattr(
+        dpbag.runs, "scores", lambda model, test: scored.append(test) or {}
+    )
+    row = dpbag._scored(
+        None, thirds[1], 1 - thirds[1].y[:7], Thirds(*thirds, "digest"), "cpu"
+    )
     assert scored[0] is thirds[2]
     assert (row["labels"], row["label_accuracy"]) == (7, 0.0)
 
@@ -105,7 +130,14 @@ def test_means_and_deviations_are_those_of_a_sample():
 
 
 def test_each_partition_of_a_vote_has_noise_of_its_own(monkeypatch):
-    task = Task(np.zeros((4, 2), np.float32), np.arange(4), np.zeros((2, 2), np.float32), np.arange(2), 4, "digest")
+    task = Task(
+        np.zeros((4, 2), np.float32),
+        np.arange(4),
+        np.zeros((2, 2), np.float32),
+        np.arange(2),
+        4,
+        "digest",
+    )
     seeds = []
 
     def vote(counts, *, beta, seed, n_repeats):
@@ -115,13 +147,24 @@ def test_each_partition_of_a_vote_has_noise_of_its_own(monkeypatch):
     monkeypatch.setattr(runs, "soft_vote", vote)
     monkeypatch.setattr(runs, "shard_votes", lambda *_: np.ones((3, 2, 4), int))
     for seed in (0, 1):
-        release = runs.Release(1.0, 0.0, "tight", answers=5, n_models=2, repeats=30, seed=seed, device="cpu")
+        release = runs.Release(
+            1.0,
+            0.0,
+            "tight",
+            answers=5,
+            n_models=2,
+            repeats=30,
+            seed=seed,
+            device="cpu",
+        )
         assert len(runs.subsample_aggregate(task, release).accuracies) == 30
     assert len(set(seeds)) == 6
 
 
 def test_an_audit_counts_on_runs_that_its_test_was_not_fitted_to(monkeypatch):
-    experiment = next(found for found in sgd.EXPERIMENTS if found.name == "intrinsic_sgd_audit")
+    experiment = next(
+        found for found in sgd.EXPERIMENTS if found.name == "intrinsic_sgd_audit"
+    )
     row = next(row for row in experiment.grids["quick"]() if row["record"] == "typical")
     seeds = []
 

@@ -1,4 +1,6 @@
-"""What the extension of the book sets: links where the repository's address is told, pictures that phones take."""
+"""What the extension of the book sets: links where the repository's address is told,
+pictures that phones take.
+"""
 
 import base64
 import hashlib
@@ -28,36 +30,68 @@ def test_without_an_address_there_are_no_links(monkeypatch):
 @pytest.mark.parametrize(
     ("address", "url", "branch", "provider"),
     [
-        ("https://github.com/owner/name", "https://github.com/owner/name", "main", "github"),
-        ("https://github.com/owner/name.git", "https://github.com/owner/name", "main", "github"),
-        ("https://git.example.org/owner/name/@release/1", "https://git.example.org/owner/name", "release/1", "gitlab"),
+        (
+            "https://github.com/owner/name",
+            "https://github.com/owner/name",
+            "main",
+            "github",
+        ),
+        (
+            "https://github.com/owner/name.git",
+            "https://github.com/owner/name",
+            "main",
+            "github",
+        ),
+        (
+            "https://git.example.org/owner/name/@release/1",
+            "https://git.example.org/owner/name",
+            "release/1",
+            "gitlab",
+        ),
     ],
 )
-def test_an_address_brings_links_and_a_launch_button(monkeypatch, address, url, branch, provider):
+def test_an_address_brings_links_and_a_launch_button(
+    monkeypatch, address, url, branch, provider
+):
     found = options(monkeypatch, address)
     assert found["navbar_persistent"] == []
-    assert [found[f"repository_{name}"] for name in ("url", "branch", "provider")] == [url, branch, provider]
+    assert [found[f"repository_{name}"] for name in ("url", "branch", "provider")] == [
+        url,
+        branch,
+        provider,
+    ]
     assert found["use_repository_button"]
     assert found["launch_buttons"]["binderhub_url"].startswith("https://")
 
 
-@pytest.mark.parametrize("address", ["github.com/owner/name", "https://github.com/owner", "git@host:owner/name", "x"])
+@pytest.mark.parametrize(
+    "address",
+    ["github.com/owner/name", "https://github.com/owner", "git@host:owner/name", "x"],
+)
 def test_what_is_no_address_is_refused(monkeypatch, address):
-    with pytest.raises(ConfigError, match="DPNOTES_REPOSITORY must be https://HOST/OWNER/NAME"):
+    with pytest.raises(
+        ConfigError, match="DPNOTES_REPOSITORY must be https://HOST/OWNER/NAME"
+    ):
         options(monkeypatch, address)
 
 
 @pytest.mark.parametrize(
-    "quoted", [str, lambda text: json.dumps({"cells": [text]}, indent=1)], ids=["page", "notebook"]
+    "quoted",
+    [str, lambda text: json.dumps({"cells": [text]}, indent=1)],
+    ids=["page", "notebook"],
 )
 def test_pages_name_the_source_of_the_package(monkeypatch, quoted):
-    """As a clone has it, unless there is an address; what is said of a clone or a wheel is left alone."""
+    """As a clone has it, unless there is an address; what is said of a clone or a
+    wheel is left alone.
+    """
     given, kept = (
         '`pip install ".[book,pdf]"`, `pip install .`',
         '`pip install -e ".[lab]"`, `pip install "a.whl[book]"`',
     )
-    told = '`pip install "dpnotes[book,pdf] @ {0}"`, `pip install "dpnotes @ {0}"`'.format(
-        "git+https://host/owner/name@b"
+    told = (
+        '`pip install "dpnotes[book,pdf] @ {0}"`, `pip install "dpnotes @ {0}"`'.format(
+            "git+https://host/owner/name@b"
+        )
     )
     source = [quoted(given + kept)]
     monkeypatch.delenv("DPNOTES_REPOSITORY", raising=False)
@@ -70,30 +104,58 @@ def test_pages_name_the_source_of_the_package(monkeypatch, quoted):
 
 def test_no_address_is_in_the_tree(repository):
     """The same sources are built anywhere; who publishes them tells the address."""
-    container = json.loads((repository / ".devcontainer" / "devcontainer.json").read_text())
+    container = json.loads(
+        (repository / ".devcontainer" / "devcontainer.json").read_text()
+    )
     assert "make setup" in container["postCreateCommand"]
     assert "dpnotes" in container["name"]
     binder = (repository / ".binder" / "requirements.txt").read_text()
     assert "-e .[book,lab]" in binder
-    for name in ("_config.yml", ".devcontainer/devcontainer.json", ".binder/requirements.txt", "README.md"):
+    for name in (
+        "_config.yml",
+        ".devcontainer/devcontainer.json",
+        ".binder/requirements.txt",
+        "README.md",
+    ):
         assert "github.com/" not in (repository / name).read_text()
 
 
 def test_a_phone_is_offered_the_picture_that_a_figure_has_for_it(tmp_path):
     png, phone = b"the usual picture", b"that for a phone"
-    shown = {"image/png": base64.b64encode(png).decode(), NARROW: base64.b64encode(phone).decode()}
-    output = {"cells": [{"outputs": [{"data": shown}, {"data": {"image/png": ""}}, {"text": "printed"}]}, {}]}
+    shown = {
+        "image/png": base64.b64encode(png).decode(),
+        NARROW: base64.b64encode(phone).decode(),
+    }
+    output = {
+        "cells": [
+            {
+                "outputs": [
+                    {"data": shown},
+                    {"data": {"image/png": ""}},
+                    {"text": "printed"},
+                ]
+            },
+            {},
+        ]
+    }
     executed = tmp_path / "_build" / "executed" / "book" / "page.ipynb"
     executed.parent.mkdir(parents=True)
     executed.write_text(json.dumps(output))
     name = hashlib.sha256(png).hexdigest()
     app = SimpleNamespace(
-        srcdir=tmp_path, outdir=tmp_path, env=SimpleNamespace(doc2path=lambda page: tmp_path / f"{page}.ipynb")
+        srcdir=tmp_path,
+        outdir=tmp_path,
+        env=SimpleNamespace(doc2path=lambda page: tmp_path / f"{page}.ipynb"),
     )
-    image, other = f'<img alt="a" src="../_images/{name}.png" />', '<img alt="b" src="../_images/other.png" />'
+    image, other = (
+        f'<img alt="a" src="../_images/{name}.png" />',
+        '<img alt="b" src="../_images/other.png" />',
+    )
     context = {"body": image + other}
     sphinxext.offer_narrow(app, "book/page", "", context, "a tree")
-    source = f'<source media="(max-width: 576px)" srcset="../_images/{name}.narrow.png" />'
+    source = (
+        f'<source media="(max-width: 576px)" srcset="../_images/{name}.narrow.png" />'
+    )
     assert context["body"] == f"<picture>{source}{image}</picture>{other}"
     assert (tmp_path / "_images" / f"{name}.narrow.png").read_bytes() == phone
 
@@ -106,10 +168,23 @@ def test_a_constant_is_not_described_in_the_words_of_its_type():
 
 
 def test_bookkeeping_is_one_folded_note_at_the_foot():
-    box = "```{admonition} To run this notebook\n:class: tip dropdown\nFirst set up.\n```\n\n"
-    said = {"output_type": "stream", "text": ["Published rows of this chapter that were read: 1.\n", "a result\n"]}
-    title = {"cell_type": "markdown", "metadata": {}, "source": ["# A\n\n", box, "Text."]}
-    settings, result = ({"cell_type": "code", "metadata": {"tags": tags}} for tags in (["parameters"], []))
+    box = (
+        "```{admonition} To run this notebook\n:class: tip dropdown\nFirst set"
+        " up.\n```\n\n"
+    )
+    said = {
+        "output_type": "stream",
+        "text": ["Published rows of this chapter that were read: 1.\n", "a result\n"],
+    }
+    title = {
+        "cell_type": "markdown",
+        "metadata": {},
+        "source": ["# A\n\n", box, "Text."],
+    }
+    settings, result = (
+        {"cell_type": "code", "metadata": {"tags": tags}}
+        for tags in (["parameters"], [])
+    )
     cells = [title, settings, {**result, "outputs": [said]}]
     sphinxext._fold_bookkeeping(cells)
     assert cells[0]["source"] == "# A\n\nText."

@@ -1,4 +1,6 @@
-"""The rule by which the book compares means: what holds, what is reversed, and that neither is said too often."""
+"""The rule by which the book compares means: what holds, what is reversed, and that
+neither is said too often.
+"""
 
 import math
 
@@ -31,7 +33,9 @@ from dpnotes.lab.verdicts import (
     verdict,
 )
 
-AHEAD, BEHIND, LEVEL_WITH = (above(Mean.of(value, 0.001, 10)) for value in (0.1, -0.1, 0.0))
+AHEAD, BEHIND, LEVEL_WITH = (
+    above(Mean.of(value, 0.001, 10)) for value in (0.1, -0.1, 0.0)
+)
 OPEN = above(Mean.of(0.1, 10.0, 3))
 
 
@@ -43,17 +47,27 @@ def answer(*answers):
 def test_intervals_are_those_of_welch():
     rng = np.random.default_rng(1)
     one, other = rng.normal(0.3, 1.0, 7), rng.normal(0.0, 3.0, 4)
-    difference = Mean.of(one.mean(), one.std(ddof=1), 7) - Mean.of(other.mean(), other.std(ddof=1), 4)
-    expected = stats.ttest_ind(one, other, equal_var=False).confidence_interval(1 - 2 * LEVEL)
-    assert difference.interval() == pytest.approx((expected.low, expected.high), rel=1e-12)
+    difference = Mean.of(one.mean(), one.std(ddof=1), 7) - Mean.of(
+        other.mean(), other.std(ddof=1), 4
+    )
+    expected = stats.ttest_ind(one, other, equal_var=False).confidence_interval(
+        1 - 2 * LEVEL
+    )
+    assert difference.interval() == pytest.approx(
+        (expected.low, expected.high), rel=1e-12
+    )
     single = Mean.of(one.mean(), one.std(ddof=1), 7).interval()
-    assert single == pytest.approx(stats.t.interval(0.95, 6, one.mean(), stats.sem(one)), rel=1e-12)
+    assert single == pytest.approx(
+        stats.t.interval(0.95, 6, one.mean(), stats.sem(one)), rel=1e-12
+    )
 
 
 def test_sums_and_multiples_keep_their_errors():
     one, other = Mean.of(0.5, 0.3, 9), Mean.of(0.2, 0.4, 16)
     assert (one * 2 - other).variance == pytest.approx(4 * 0.01 + 0.01)
-    assert (one - 0.1).interval() == pytest.approx(tuple(end - 0.1 for end in one.interval()))
+    assert (one - 0.1).interval() == pytest.approx(
+        tuple(end - 0.1 for end in one.interval())
+    )
     assert (one * -3).freedom == pytest.approx(8)
     assert Mean(1.0).freedom == math.inf
     with pytest.raises(ValueError, match="runs must be at least 2"):
@@ -64,11 +78,20 @@ def test_sums_and_multiples_keep_their_errors():
 
 
 def test_four_answers_to_one_question():
-    assert [question(LEVEL) for question in (AHEAD, BEHIND, LEVEL_WITH, OPEN)] == [HOLDS, REVERSED, TIE, UNDECIDED]
+    assert [question(LEVEL) for question in (AHEAD, BEHIND, LEVEL_WITH, OPEN)] == [
+        HOLDS,
+        REVERSED,
+        TIE,
+        UNDECIDED,
+    ]
     assert above(Mean(0.0), margin=0.0)(LEVEL) == TIE
     assert above(Mean(ACCURACY))(LEVEL) == HOLDS  # at the margin a difference counts
     assert above(Mean(ACCURACY / 2))(LEVEL) == TIE
-    assert [opposite(question)(LEVEL) for question in (AHEAD, BEHIND, LEVEL_WITH)] == [REVERSED, HOLDS, TIE]
+    assert [opposite(question)(LEVEL) for question in (AHEAD, BEHIND, LEVEL_WITH)] == [
+        REVERSED,
+        HOLDS,
+        TIE,
+    ]
     assert verdict(AHEAD) == HOLDS
     assert verdict(None) == UNTESTED
     assert compared(Mean(0.3), Mean(0.2)) == "ahead"
@@ -78,12 +101,18 @@ def test_four_answers_to_one_question():
 
 def test_level_and_not_behind():
     assert level(Mean(0.005), margin=0.01)(LEVEL) == HOLDS
-    assert [level(Mean(value), margin=0.01)(LEVEL) for value in (0.01, -0.02)] == [REVERSED, REVERSED]
+    assert [level(Mean(value), margin=0.01)(LEVEL) for value in (0.01, -0.02)] == [
+        REVERSED,
+        REVERSED,
+    ]
     assert level(Mean.of(0.0, 1.0, 9), margin=0.01)(LEVEL) == UNDECIDED
-    just = Mean(0.0, 1.0) + (0.5 + stats.norm.isf(LEVEL))  # beyond the margin at the level, not at half of it
+    # beyond the margin at the level, not at half of it
+    just = Mean(0.0, 1.0) + (0.5 + stats.norm.isf(LEVEL))
     assert level(just + 1e-9, margin=0.5)(LEVEL) == UNDECIDED
     assert level(just + 1e-9, margin=0.5)(2 * LEVEL) == REVERSED
-    assert [not_behind(Mean(value))(LEVEL) for value in (0.1, 0.0, -ACCURACY / 2, -0.1)] == [
+    assert [
+        not_behind(Mean(value))(LEVEL) for value in (0.1, 0.0, -ACCURACY / 2, -0.1)
+    ] == [
         HOLDS,
         HOLDS,
         HOLDS,
@@ -121,7 +150,9 @@ def test_most_goes_by_weight():
 
 
 def test_many_chances_pay_for_themselves():
-    """Among many points that are all level, by chance one seems to be ahead or behind: too seldom to matter."""
+    """Among many points that are all level, by chance one seems to be ahead or
+    behind: too seldom to matter.
+    """
     rng = np.random.default_rng(4)
     said = {HOLDS: 0, REVERSED: 0}
     rounds, points, runs = 400, 20, 5
@@ -143,18 +174,23 @@ def test_each_part_is_asked_at_its_fraction_of_the_level():
         return UNDECIDED
 
     at_least(3, [question] * 4)(0.12)
-    assert asked == [0.12 / 2] * 4 + [0.12 / 3] * 4  # two must fail before three are too few
+    # two must fail before three are too few
+    assert asked == [0.12 / 2] * 4 + [0.12 / 3] * 4
     asked.clear()
     most([question] * 4)(0.12)
     assert asked == [0.03] * 4
 
 
 def test_places_are_those_that_the_errors_leave_open():
-    sharp = {name: Mean.of(value, 0.01, 10) for name, value in {"a": 0.9, "b": 0.8, "c": 0.7}.items()}
+    sharp = {
+        name: Mean.of(value, 0.01, 10)
+        for name, value in {"a": 0.9, "b": 0.8, "c": 0.7}.items()
+    }
     assert [places(sharp, name) for name in sharp] == [(1, 1), (2, 2), (3, 3)]
     assert places({**sharp, "b": Mean.of(0.8, 2.0, 3)}, "c") == (2, 3)
     assert places({"a": Mean(1.0)}, "a") == (1, 1)
-    near = {"a": Mean(0.0, 1.0), "b": Mean(2.1), "c": Mean(9.0)}  # 2.1 is beyond the limit for one rival, not for two
+    # 2.1 is beyond the limit for one rival, not for two
+    near = {"a": Mean(0.0, 1.0), "b": Mean(2.1), "c": Mean(9.0)}
     assert places(near, "a") == (2, 3)
     assert places({name: near[name] for name in ("a", "b")}, "a") == (2, 2)
 
@@ -178,10 +214,15 @@ def test_crossing_lies_between_the_last_lead_and_the_first_loss():
     assert crossing([1, 2, 5, 10, 20], leads) == (2, 20)
     assert crossing([1, 2], leads[:2]) == (2, math.inf)
     assert crossing([5], leads[-1:]) == (-math.inf, 5)
-    assert crossing([1, 2, 5], [Mean(1.0), Mean(-1.0), Mean(1.0)]) == (1, 2)  # a lead that comes back is another
+    # a lead that comes back is another
+    assert crossing([1, 2, 5], [Mean(1.0), Mean(-1.0), Mean(1.0)]) == (1, 2)
 
 
 def test_level_and_margins_are_those_that_were_dated():
-    assert (verdicts.LEVEL, verdicts.ACCURACY, verdicts.NEGLIGIBLE) == (0.025, 0.002, 0.01)
+    assert (verdicts.LEVEL, verdicts.ACCURACY, verdicts.NEGLIGIBLE) == (
+        0.025,
+        0.002,
+        0.01,
+    )
     assert [above(Mean(value))(0.025) for value in (0.0019, 0.0021)] == [TIE, HOLDS]
     assert Mean(0.0, 1.0).interval()[1] == pytest.approx(1.95996, abs=1e-5)

@@ -1,4 +1,6 @@
-"""Residual network, VGG16 and perceptron: exact size and shapes, initial distribution, and no global randomness."""
+"""Residual network, VGG16 and perceptron: exact size and shapes, initial
+distribution, and no global randomness.
+"""
 
 from itertools import pairwise
 
@@ -8,7 +10,13 @@ import torch
 from scipy import stats
 from torch import nn
 
-from dpnotes.learners import NetworkClassifier, convolutional_network, multilayer_perceptron, residual_network, vgg16
+from dpnotes.learners import (
+    NetworkClassifier,
+    convolutional_network,
+    multilayer_perceptron,
+    residual_network,
+    vgg16,
+)
 
 
 def seeded(seed=0):
@@ -27,10 +35,21 @@ def test_resnet20_has_the_size_of_its_table():
     head = 64 * 10 + 10
     network = residual_network(generator=seeded())
     assert count(network) == stem + stages + head == 269_722
-    convolutions = [layer for layer in network.modules() if isinstance(layer, nn.Conv2d)]
+    convolutions = [
+        layer for layer in network.modules() if isinstance(layer, nn.Conv2d)
+    ]
     assert len(convolutions) + 1 == 20  # the depth that gives the name
-    assert count(residual_network((1, 28, 28), 5, blocks=1, width=8, generator=seeded())) == (
-        (9 * 8 + 16) + 2 * (8 * 8 * 9 + 16) + (8 * 16 + 16 * 16) * 9 + 64 + (16 * 32 + 32 * 32) * 9 + 128 + 32 * 5 + 5
+    assert count(
+        residual_network((1, 28, 28), 5, blocks=1, width=8, generator=seeded())
+    ) == (
+        (9 * 8 + 16)
+        + 2 * (8 * 8 * 9 + 16)
+        + (8 * 16 + 16 * 16) * 9
+        + 64
+        + (16 * 32 + 32 * 32) * 9
+        + 128
+        + 32 * 5
+        + 5
     )
 
 
@@ -40,20 +59,29 @@ def test_vgg16_has_the_size_of_configuration_d():
     head = 512 * 10 + 10
     assert count(vgg16(norm=None, generator=seeded())) == kernels + head == 14_719_818
     assert count(vgg16(generator=seeded())) == kernels + 2 * sum(widths[1:]) + head
-    assert count(vgg16((3, 64, 32), 7, norm=None, generator=seeded())) == kernels + 512 * 2 * 7 + 7
+    assert (
+        count(vgg16((3, 64, 32), 7, norm=None, generator=seeded()))
+        == kernels + 512 * 2 * 7 + 7
+    )
 
 
 def test_perceptron_has_the_size_of_its_layers():
     network = multilayer_perceptron((2, 3, 4), 5, hidden=(7, 6), generator=seeded())
     assert count(network) == 24 * 7 + 7 + 7 * 6 + 6 + 6 * 5 + 5
-    assert count(multilayer_perceptron((24,), 5, hidden=(), generator=seeded())) == 24 * 5 + 5
+    assert (
+        count(multilayer_perceptron((24,), 5, hidden=(), generator=seeded()))
+        == 24 * 5 + 5
+    )
 
 
 @pytest.mark.parametrize(
     ("make", "shape"),
     [
         (lambda g: residual_network((3, 32, 32), 7, generator=g), (3, 32, 32)),
-        (lambda g: residual_network((1, 27, 28), 7, blocks=1, generator=g), (1, 27, 28)),
+        (
+            lambda g: residual_network((1, 27, 28), 7, blocks=1, generator=g),
+            (1, 27, 28),
+        ),
         (lambda g: vgg16((3, 32, 32), 7, generator=g), (3, 32, 32)),
         (lambda g: vgg16((1, 32, 40), 7, norm=None, generator=g), (1, 32, 40)),
         (lambda g: multilayer_perceptron((2, 5), 7, hidden=(4,), generator=g), (2, 5)),
@@ -63,7 +91,10 @@ def test_shapes_randomness_and_examples_apart(make, shape):
     state = torch.get_rng_state()
     first, again, other = make(seeded(1)), make(seeded(1)), make(seeded(2))
     assert torch.equal(torch.get_rng_state(), state)
-    weights = [torch.cat([p.detach().flatten() for p in net.parameters()]) for net in (first, again, other)]
+    weights = [
+        torch.cat([p.detach().flatten() for p in net.parameters()])
+        for net in (first, again, other)
+    ]
     assert torch.equal(weights[0], weights[1])
     assert not torch.equal(weights[0], weights[2])
     assert weights[0].isfinite().all()
@@ -73,7 +104,10 @@ def test_shapes_randomness_and_examples_apart(make, shape):
         assert logits.shape == (3, 7)
         assert logits.dtype == torch.float32
         assert logits.std() > 0.05  # signals do not die on the way through the layers
-        torch.testing.assert_close(first(images[1:2]), logits[1:2], atol=1e-5, rtol=1e-4)  # rounding only
+        # rounding only
+        torch.testing.assert_close(
+            first(images[1:2]), logits[1:2], atol=1e-5, rtol=1e-4
+        )
 
 
 def test_shortcut_takes_every_second_place_and_adds_empty_channels():
@@ -92,11 +126,19 @@ def test_shortcut_takes_every_second_place_and_adds_empty_channels():
 
 def test_initial_weights_have_the_stated_distribution():
     """A standard deviation four percent off, a bound two percent off is noticed."""
-    convolution = [p for p in residual_network(generator=seeded()).parameters() if p.ndim == 4][-1]
+    convolution = [
+        p for p in residual_network(generator=seeded()).parameters() if p.ndim == 4
+    ][-1]
     scaled = convolution.detach().numpy().ravel() * np.sqrt(64 * 9 / 2)
     assert stats.kstest(scaled, stats.norm.cdf).pvalue > 1e-3
     assert stats.kstest(scaled, stats.norm(scale=1.04).cdf).pvalue < 1e-3
-    linear = multilayer_perceptron((784,), 10, generator=seeded())[1].weight.detach().numpy().ravel() * 28
+    linear = (
+        multilayer_perceptron((784,), 10, generator=seeded())[1]
+        .weight.detach()
+        .numpy()
+        .ravel()
+        * 28
+    )
     assert stats.kstest(linear, stats.uniform(-1, 2).cdf).pvalue > 1e-3
     assert stats.kstest(linear, stats.uniform(-1.02, 2.04).cdf).pvalue < 1e-3
 
@@ -104,15 +146,30 @@ def test_initial_weights_have_the_stated_distribution():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: residual_network(blocks=0, generator=seeded()), "blocks must be >= 1, got blocks=0"),
-        (lambda: residual_network(groups=5, generator=seeded()), "must be divisible by num_groups"),
-        (lambda: vgg16(groups=48, generator=seeded()), "must be divisible by num_groups"),
+        (
+            lambda: residual_network(blocks=0, generator=seeded()),
+            "blocks must be >= 1, got blocks=0",
+        ),
+        (
+            lambda: residual_network(groups=5, generator=seeded()),
+            "must be divisible by num_groups",
+        ),
+        (
+            lambda: vgg16(groups=48, generator=seeded()),
+            "must be divisible by num_groups",
+        ),
         (
             lambda: convolutional_network((1, 8, 8), 3, generator=seeded()),
             r"image_shape=\(1, 8, 8\) is too small for 2 convolutions",
         ),
-        (lambda: vgg16((1, 28, 28), generator=seeded()), r"image_shape=\(1, 28, 28\) is too small for 5 layers"),
-        (lambda: vgg16(norm="batch", generator=seeded()), "norm must be 'group' or None, got norm='batch'"),
+        (
+            lambda: vgg16((1, 28, 28), generator=seeded()),
+            r"image_shape=\(1, 28, 28\) is too small for 5 layers",
+        ),
+        (
+            lambda: vgg16(norm="batch", generator=seeded()),
+            "norm must be 'group' or None, got norm='batch'",
+        ),
     ],
 )
 def test_bad_settings_are_named(make, message):
@@ -124,13 +181,32 @@ def test_the_classifier_offers_every_architecture():
     rows = np.random.default_rng(0).normal(size=(12, 3 * 32 * 32)).astype(np.float32)
     sizes = {}
     for name in ("convolutional", "residual", "vgg16", "mlp"):
-        model = NetworkClassifier((3, 32, 32), architecture=name, epochs=1, random_state=0, augmentation="crop-flip")
+        model = NetworkClassifier(
+            (3, 32, 32),
+            architecture=name,
+            epochs=1,
+            random_state=0,
+            augmentation="crop-flip",
+        )
         parameters = model.fit(rows, np.arange(12) % 10).networks_.parameters
         sizes[name] = sum(value[0].numel() for value in parameters.values())
-    # the residual network and VGG16 as counted in their own tests, with group normalisation 2 * 4224 more
-    assert sizes == {"convolutional": 22058, "residual": 269722, "vgg16": 14728266, "mlp": 3072 * 64 + 64 + 650}
-    own = NetworkClassifier((3, 8, 8), architecture=multilayer_perceptron, epochs=1, random_state=0)
-    assert own.fit(rows[:, :192], np.arange(12) % 10).networks_.parameters["1.weight"].shape == (1, 64, 192)
+    # the residual network and VGG16 as counted in their own tests, with group
+    # normalisation 2 * 4224 more
+    assert sizes == {
+        "convolutional": 22058,
+        "residual": 269722,
+        "vgg16": 14728266,
+        "mlp": 3072 * 64 + 64 + 650,
+    }
+    own = NetworkClassifier(
+        (3, 8, 8), architecture=multilayer_perceptron, epochs=1, random_state=0
+    )
+    assert own.fit(rows[:, :192], np.arange(12) % 10).networks_.parameters[
+        "1.weight"
+    ].shape == (1, 64, 192)
     for wrong in ("convolutional", "resnet"):
-        with pytest.raises(ValueError, match=r"image_shape must be|architecture must be one of .*'resnet'"):
+        with pytest.raises(
+            ValueError,
+            match=r"image_shape must be|architecture must be one of .*'resnet'",
+        ):
             NetworkClassifier(None, architecture=wrong).fit(rows, np.arange(12) % 10)

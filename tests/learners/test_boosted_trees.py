@@ -1,4 +1,6 @@
-"""Boosted trees: every split is the best, every leaf a Newton step, whatever the chunk; and what scikit-learn gives."""
+"""Boosted trees: every split is the best, every leaf a Newton step, whatever the
+chunk; and what scikit-learn gives.
+"""
 
 import itertools
 
@@ -11,10 +13,20 @@ from dpnotes.learners import BoostedTreesClassifier, _boosted_trees, fit_boosted
 
 
 def mixed_data(n=400, seed=0):
-    """Two continuous features, a few-valued one and three binary ones, of which the last two exclude each other."""
+    """Two continuous features, a few-valued one and three binary ones, of which the
+    last two exclude each other.
+    """
     rng = np.random.default_rng(seed)
     kind = rng.integers(3, size=n)
-    X = np.column_stack([rng.normal(size=(n, 2)), rng.integers(4, size=n), rng.random(n) < 0.2, kind == 0, kind == 1])
+    X = np.column_stack(
+        [
+            rng.normal(size=(n, 2)),
+            rng.integers(4, size=n),
+            rng.random(n) < 0.2,
+            kind == 0,
+            kind == 1,
+        ]
+    )
     y = (X[:, 0] * (1 - X[:, 4]) + 0.4 * X[:, 2] + rng.normal(size=n) > 0.5).astype(int)
     return X.astype(float), y
 
@@ -22,7 +34,11 @@ def mixed_data(n=400, seed=0):
 def improvement(x, residual):
     """Friedman's improvement of the split x, up to the size of the node."""
     left, right = residual[~x], residual[x]
-    return -np.inf if not len(left) or not len(right) else (left.mean() - right.mean()) ** 2 * len(left) * len(right)
+    return (
+        -np.inf
+        if not len(left) or not len(right)
+        else (left.mean() - right.mean()) ** 2 * len(left) * len(right)
+    )
 
 
 def best_improvement(X, residual):
@@ -39,12 +55,15 @@ def best_improvement(X, residual):
 def test_every_split_is_the_best_and_every_leaf_a_newton_step(depth):
     X, y = mixed_data()
     subsets = [np.arange(60), np.arange(50, 141), np.array([3, 3, 3, 7, 9, 11, 11, 20])]
-    fitted = fit_boosted_trees(X, y, subsets, n_trees=8, depth=depth, learning_rate=0.3, device="cpu")
+    fitted = fit_boosted_trees(
+        X, y, subsets, n_trees=8, depth=depth, learning_rate=0.3, device="cpu"
+    )
     for index, rows in enumerate(subsets):
         score = np.full(len(rows), logit(y[rows].mean()))
         assert fitted.prior[index] == pytest.approx(score[0], abs=1e-12)
         for feature, threshold, value in zip(
-            *(a[index] for a in (fitted.feature, fitted.threshold, fitted.value)), strict=True
+            *(a[index] for a in (fitted.feature, fitted.threshold, fitted.value)),
+            strict=True,
         ):
             chance = expit(score)
             residual, leaf = y[rows] - chance, np.zeros(len(rows), int)
@@ -56,59 +75,87 @@ def test_every_split_is_the_best_and_every_leaf_a_newton_step(depth):
                 if np.isinf(threshold[node]):
                     assert best == -np.inf
                 else:
-                    assert improvement(right, residual[inside]) == pytest.approx(best, rel=1e-9, abs=1e-12)
+                    assert improvement(right, residual[inside]) == pytest.approx(
+                        best, rel=1e-9, abs=1e-12
+                    )
                     distinct = np.unique(own[:, feature[node]])
-                    assert np.isclose(threshold[node], (distinct[:-1] + distinct[1:]) / 2).any()  # not of other rows
+                    # not of other rows
+                    assert np.isclose(
+                        threshold[node], (distinct[:-1] + distinct[1:]) / 2
+                    ).any()
                 leaf[inside] = 2 * node + 1 + right
             for number, step in enumerate(value, start=2**depth - 1):
                 inside = leaf == number
-                newton = residual[inside].sum() / (chance * (1 - chance))[inside].sum() if inside.any() else 0.0
+                newton = (
+                    residual[inside].sum() / (chance * (1 - chance))[inside].sum()
+                    if inside.any()
+                    else 0.0
+                )
                 assert step == pytest.approx(0.3 * newton, rel=1e-9, abs=1e-12)
                 score[inside] += step
-        np.testing.assert_allclose(fitted.logits(X[rows], device="cpu")[index], score, atol=1e-10)
+        np.testing.assert_allclose(
+            fitted.logits(X[rows], device="cpu")[index], score, atol=1e-10
+        )
 
 
 @pytest.mark.parametrize("depth", [1, 2])
 def test_without_ties_the_trees_are_those_of_scikit_learn(depth):
     rng = np.random.default_rng(1)
-    X = rng.normal(size=(900, 6)).astype(np.float32).astype(float)  # scikit-learn takes float32
+    # scikit-learn takes float32
+    X = rng.normal(size=(900, 6)).astype(np.float32).astype(float)
     y = (X[:, 0] * X[:, 1] + 0.5 * X[:, 2] + 0.3 * rng.normal(size=900) > 0).astype(int)
     subsets = [rng.choice(600, size=size) for size in (400, 250, 251)]  # with repeats
     fitted = fit_boosted_trees(X, y, subsets, n_trees=12, depth=depth, device="cpu")
     for rows, logits in zip(subsets, fitted.logits(X, device="cpu"), strict=True):
-        theirs = GradientBoostingClassifier(n_estimators=12, max_depth=depth, random_state=0).fit(X[rows], y[rows])
+        theirs = GradientBoostingClassifier(
+            n_estimators=12, max_depth=depth, random_state=0
+        ).fit(X[rows], y[rows])
         np.testing.assert_allclose(logits, theirs.decision_function(X), atol=1e-9)
 
 
 def test_votes_confidence_and_blocks_follow_from_the_logits(monkeypatch):
     X, y = mixed_data()
-    fitted = fit_boosted_trees(X, y, np.arange(200).reshape(5, 40), n_trees=6, device="cpu")
+    fitted = fit_boosted_trees(
+        X, y, np.arange(200).reshape(5, 40), n_trees=6, device="cpu"
+    )
     logits = fitted.logits(X, device="cpu")
     assert len(fitted) == 5
     assert logits.shape == (5, 400)
-    np.testing.assert_array_equal(fitted.votes(X, device="cpu", dtype=np.uint8), logits > 0)
+    np.testing.assert_array_equal(
+        fitted.votes(X, device="cpu", dtype=np.uint8), logits > 0
+    )
     assert fitted.votes(X).dtype == np.int64
-    np.testing.assert_allclose(fitted.confidence(X), np.maximum(expit(logits), expit(-logits)))
+    np.testing.assert_allclose(
+        fitted.confidence(X), np.maximum(expit(logits), expit(-logits))
+    )
     monkeypatch.setattr(_boosted_trees, "CPU_BUDGET", 5000)
     np.testing.assert_allclose(fitted.logits(X, device="cpu"), logits, atol=1e-12)
     monkeypatch.setattr(_boosted_trees, "CPU_BUDGET", 1)
-    np.testing.assert_allclose(fitted.logits(X[:7], device="cpu"), logits[:, :7], atol=1e-12)
+    np.testing.assert_allclose(
+        fitted.logits(X[:7], device="cpu"), logits[:, :7], atol=1e-12
+    )
 
 
 def test_one_class_and_rows_that_are_alike():
     X, y = mixed_data(40)
     X[:4] = X[0]
     of_one = np.flatnonzero(y == 1)[:5]
-    fitted = fit_boosted_trees(X, y, [of_one, np.arange(4), [2]], n_trees=3, device="cpu")
+    fitted = fit_boosted_trees(
+        X, y, [of_one, np.arange(4), [2]], n_trees=3, device="cpu"
+    )
     votes = fitted.votes(X, device="cpu")
     assert (votes[0] == 1).all()
     assert (votes[2] == y[2]).all()
     fraction = y[:4].mean()
-    np.testing.assert_allclose(fitted.logits(X)[1], logit(np.clip(fraction, 2**-23, 1 - 2**-23)), rtol=1e-3)
+    np.testing.assert_allclose(
+        fitted.logits(X)[1], logit(np.clip(fraction, 2**-23, 1 - 2**-23)), rtol=1e-3
+    )
     assert np.isinf(fitted.threshold[1:]).all()
 
 
-@pytest.mark.parametrize(("low", "high"), [(1.0, np.nextafter(np.float32(1), np.float32(2))), (-3e38, 3e38)])
+@pytest.mark.parametrize(
+    ("low", "high"), [(1.0, np.nextafter(np.float32(1), np.float32(2))), (-3e38, 3e38)]
+)
 def test_neighbouring_and_huge_numbers_are_split(low, high):
     X = np.array([[low], [high]], np.float32)
     fitted = fit_boosted_trees(X, np.array([0, 1]), [[0, 1]], n_trees=5, device="cpu")
@@ -118,9 +165,13 @@ def test_neighbouring_and_huge_numbers_are_split(low, high):
 def test_classifier():
     X, y = mixed_data()
     names = np.array(["no", "yes"])[y]
-    model = BoostedTreesClassifier(n_trees=15, depth=2, device="cpu").fit(X[:300], names[:300])
+    model = BoostedTreesClassifier(n_trees=15, depth=2, device="cpu").fit(
+        X[:300], names[:300]
+    )
     assert model.score(X[300:], names[300:]) > 0.6
-    np.testing.assert_allclose(model.predict_proba(X)[:, 1], expit(model.decision_function(X)))
+    np.testing.assert_allclose(
+        model.predict_proba(X)[:, 1], expit(model.decision_function(X))
+    )
     with pytest.raises(ValueError, match="y must hold 2 classes, got 3"):
         model.fit_many(X, y, [np.arange(4)], n_classes=3)
     with pytest.raises(ValueError, match="got 1 class"):

@@ -1,4 +1,6 @@
-"""A training that is stopped at an epoch's end and goes on is, bit for bit, the training that is not stopped."""
+"""A training that is stopped at an epoch's end and goes on is, bit for bit, the
+training that is not stopped.
+"""
 
 import io
 import warnings
@@ -28,7 +30,9 @@ NETWORKS = {
     "convolutional": lambda generator: convolutional_network(
         (3, 8, 8), 3, channels=(2, 4), kernel_size=3, padding=1, generator=generator
     ),
-    "mlp": lambda generator: multilayer_perceptron((192,), 3, hidden=(8,), generator=generator),
+    "mlp": lambda generator: multilayer_perceptron(
+        (192,), 3, hidden=(8,), generator=generator
+    ),
 }
 
 
@@ -37,14 +41,20 @@ class StoppedError(Exception):
 
 
 class Memory:
-    """Checkpoint in memory that stops trainings after some states, each of which goes through bytes."""
+    """Checkpoint in memory that stops trainings after some states, each of which
+    goes through bytes.
+    """
 
     def __init__(self, stop=10**9):
         self.states, self.saved, self.loaded, self.left = {}, 0, 0, stop
 
     def load(self, training):
         self.loaded += training in self.states
-        return torch.load(io.BytesIO(self.states[training]), weights_only=True) if training in self.states else None
+        return (
+            torch.load(io.BytesIO(self.states[training]), weights_only=True)
+            if training in self.states
+            else None
+        )
 
     def save(self, training, state, *, last):
         file = io.BytesIO()
@@ -57,18 +67,40 @@ class Memory:
 
 
 def fit(name, *, optimizer, engine="loop", images=IMAGES, **changes):
-    settings = {"epochs": EPOCHS, "batch_size": 8, "learning_rate": 0.02, "schedule": {2: 0.1}, "seed": 5}
+    settings = {
+        "epochs": EPOCHS,
+        "batch_size": 8,
+        "learning_rate": 0.02,
+        "schedule": {2: 0.1},
+        "seed": 5,
+    }
     images = images.reshape(N, -1) if name == "mlp" else images
     augmentation = None if name == "mlp" else "crop-flip"
-    settings |= {"optimizer": optimizer, "augmentation": augmentation, "engine": engine, "device": "cpu"}
+    settings |= {
+        "optimizer": optimizer,
+        "augmentation": augmentation,
+        "engine": engine,
+        "device": "cpu",
+    }
     return fit_networks(NETWORKS[name], images, LABELS, SUBSETS, **settings | changes)
 
 
 def fit_privately(name, *, optimizer, **changes):
-    settings = {"noise_multiplier": [0.7, 0.0], "clipping_norm": 1.0, "steps": 3 * EPOCHS, "seed": 5, "device": "cpu"}
+    settings = {
+        "noise_multiplier": [0.7, 0.0],
+        "clipping_norm": 1.0,
+        "steps": 3 * EPOCHS,
+        "seed": 5,
+        "device": "cpu",
+    }
     settings |= {"sample_rate": 1 / 3, "optimizer": optimizer}
     learning_rate = list(np.linspace(0.1, 0.01, 3 * EPOCHS))
-    return fit_dp_sgd_network(NETWORKS[name], IMAGES, LABELS, **settings | {"learning_rate": learning_rate} | changes)
+    return fit_dp_sgd_network(
+        NETWORKS[name],
+        IMAGES,
+        LABELS,
+        **settings | {"learning_rate": learning_rate} | changes,
+    )
 
 
 FITS = {
@@ -88,7 +120,9 @@ def same(one, other):
 
 @pytest.mark.parametrize("name", FITS)
 def test_a_stopped_training_goes_on_bit_for_bit(name):
-    """Catches a state without momentum, streams that start again, a loss summed twice, a model trained twice."""
+    """Catches a state without momentum, streams that start again, a loss summed
+    twice, a model trained twice.
+    """
     fit = FITS[name]
     undisturbed, checkpoint, stops = fit(), Memory(), 0
     while True:
@@ -137,7 +171,9 @@ def test_a_state_of_other_settings_or_data_is_not_handed_out(name, changes):
 
 
 @pytest.mark.parametrize("change", ["torch", "code", "device"])
-def test_a_state_of_another_torch_code_or_device_is_refused_with_a_word(monkeypatch, change):
+def test_a_state_of_another_torch_code_or_device_is_refused_with_a_word(
+    monkeypatch, change
+):
     undisturbed, checkpoint = fit("mlp", optimizer="adam"), Memory(stop=2)
     with pytest.raises(StoppedError):
         fit("mlp", optimizer="adam", checkpoint=checkpoint)
@@ -148,29 +184,56 @@ def test_a_state_of_another_torch_code_or_device_is_refused_with_a_word(monkeypa
     else:
         monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "VSX")
     checkpoint.left = 10**9
-    with pytest.warns(UserWarning, match="was made by code .* the training starts again"):
+    with pytest.warns(
+        UserWarning, match="was made by code .* the training starts again"
+    ):
         fitted = fit("mlp", optimizer="adam", checkpoint=checkpoint)
     same(undisturbed, fitted)
-    with warnings.catch_warnings(action="error"):  # the states that were written anew are its own
+    # the states that were written anew are its own
+    with warnings.catch_warnings(action="error"):
         same(undisturbed, fit("mlp", optimizer="adam", checkpoint=checkpoint))
 
 
 def test_models_that_are_trained_by_themselves_are_those_of_many():
     whole = fit("convolutional", optimizer="adam")
     own = fit_networks(
-        NETWORKS["convolutional"], IMAGES, LABELS, SUBSETS[1:], first=1, seed=5, epochs=EPOCHS, batch_size=8,
-        learning_rate=0.02, schedule={2: 0.1}, optimizer="adam", augmentation="crop-flip", engine="loop", device="cpu",
-    )  # fmt: skip
+        NETWORKS["convolutional"],
+        IMAGES,
+        LABELS,
+        SUBSETS[1:],
+        first=1,
+        seed=5,
+        epochs=EPOCHS,
+        batch_size=8,
+        learning_rate=0.02,
+        schedule={2: 0.1},
+        optimizer="adam",
+        augmentation="crop-flip",
+        engine="loop",
+        device="cpu",
+    )
     same(whole[1], own)
 
 
 def test_secret_noise_is_kept_by_no_checkpoint():
-    """What the operating system drew cannot be drawn again, and a state beside it would not be private."""
-    with pytest.raises(ValueError, match=r"^checkpoint must be None if normal is given"):
+    """What the operating system drew cannot be drawn again, and a state beside it
+    would not be private.
+    """
+    with pytest.raises(
+        ValueError, match=r"^checkpoint must be None if normal is given"
+    ):
         fit_privately("mlp", optimizer="sgd", normal=np.zeros, checkpoint=Memory())
     checkpoint = Memory()
-    network = NetworkClassifier((3, 8, 8), channels=(2,), kernel_size=3, padding=1, checkpoint=checkpoint)
-    model = DPSGD(noise_multiplier=1.0, network=network, sample_rate=1 / 3, steps=3 * EPOCHS, device="cpu")
+    network = NetworkClassifier(
+        (3, 8, 8), channels=(2,), kernel_size=3, padding=1, checkpoint=checkpoint
+    )
+    model = DPSGD(
+        noise_multiplier=1.0,
+        network=network,
+        sample_rate=1 / 3,
+        steps=3 * EPOCHS,
+        device="cpu",
+    )
     model.fit(IMAGES.reshape(N, -1), LABELS)
     assert not checkpoint.states
     model.noise_seed = 0

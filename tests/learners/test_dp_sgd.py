@@ -1,4 +1,6 @@
-"""DP-SGD on softmax regressions against a literal loop over examples; the distributions of batches and noise."""
+"""DP-SGD on softmax regressions against a literal loop over examples; the
+distributions of batches and noise.
+"""
 
 import itertools
 
@@ -15,9 +17,15 @@ from dpnotes.learners._dp_sgd import GaussianNoise, Settings
 CPU = torch.device("cpu")
 N, D, C = 60, 6, 3
 SETTINGS = {
-    "n_classes": C, "noise_multiplier": 0.0, "clipping_norm": 0.8, "sample_rate": 0.15, "steps": 30,
-    "learning_rate": 0.7, "seed": 4, "device": "cpu",
-}  # fmt: skip
+    "n_classes": C,
+    "noise_multiplier": 0.0,
+    "clipping_norm": 0.8,
+    "sample_rate": 0.15,
+    "steps": 30,
+    "learning_rate": 0.7,
+    "seed": 4,
+    "device": "cpu",
+}
 
 
 def drawn(n, rate, steps):
@@ -28,12 +36,27 @@ def noise(models, size, where, std=1.0):
     return GaussianNoise(0, models, np.full(len(models), std), size, where)
 
 
-def checked(noise_multiplier, clipping_norm, *, n=3, dtype=torch.float64, n_models=None):
-    return Settings(torch.zeros(n, dtype=dtype), noise_multiplier, clipping_norm, 1.0, 1, 1.0, None, 0, None, n_models)
+def checked(
+    noise_multiplier, clipping_norm, *, n=3, dtype=torch.float64, n_models=None
+):
+    return Settings(
+        torch.zeros(n, dtype=dtype),
+        noise_multiplier,
+        clipping_norm,
+        1.0,
+        1,
+        1.0,
+        None,
+        0,
+        None,
+        n_models,
+    )
 
 
 def test_poisson_batches_are_independent_coins():
-    """Sizes are binomial, every row is as likely as any other and pairs are independent; 5% off is noticed."""
+    """Sizes are binomial, every row is as likely as any other and pairs are
+    independent; 5% off is noticed.
+    """
     n, rate, steps = 20, 0.3, 20_000
     batches = drawn(n, rate, steps)
     member = np.zeros((steps, n))
@@ -44,8 +67,11 @@ def test_poisson_batches_are_independent_coins():
 
     def misfit(q):
         binomial = stats.binom(n, q).pmf(np.arange(n + 1))
-        cells = [slice(0, 3), *(slice(k, k + 1) for k in range(3, 11)), slice(11, None)]  # each expects > 100
-        seen, expected = (np.array([a[c].sum() for c in cells]) for a in (sizes, steps * binomial))
+        # each expects > 100
+        cells = [slice(0, 3), *(slice(k, k + 1) for k in range(3, 11)), slice(11, None)]
+        seen, expected = (
+            np.array([a[c].sum() for c in cells]) for a in (sizes, steps * binomial)
+        )
         return stats.chisquare(seen, expected).pvalue
 
     assert misfit(rate) > 1e-3
@@ -53,7 +79,8 @@ def test_poisson_batches_are_independent_coins():
     error = np.sqrt(rate * (1 - rate) / steps)
     assert abs(member.mean(0) - rate).max() < 4.5 * error  # 20 rows
     together = (member.T @ member / steps)[np.triu_indices(n, 1)]
-    assert abs(together - rate**2).max() < 5 * np.sqrt(rate**2 * (1 - rate**2) / steps)  # 190 pairs
+    # 190 pairs
+    assert abs(together - rate**2).max() < 5 * np.sqrt(rate**2 * (1 - rate**2) / steps)
 
 
 def test_poisson_goes_from_empty_to_all():
@@ -66,11 +93,14 @@ def test_poisson_goes_from_empty_to_all():
 def test_noise_is_standard_normal_and_each_model_has_its_own():
     both, alone = noise(range(2), 500, CPU), noise(range(1, 2), 500, CPU)
     numbers = torch.stack([both.draw() for _ in range(40)])
-    assert torch.equal(torch.stack([alone.draw() for _ in range(40)])[:, 0], numbers[:, 1])
+    assert torch.equal(
+        torch.stack([alone.draw() for _ in range(40)])[:, 0], numbers[:, 1]
+    )
     flat = numbers.numpy().ravel()
     assert stats.kstest(flat, stats.norm.cdf).pvalue > 1e-3
     assert stats.kstest(flat, stats.norm(scale=1.05).cdf).pvalue < 1e-3
-    table = numbers.numpy().transpose(1, 0, 2).reshape(80, 500)  # rows: both models at each step
+    # rows: both models at each step
+    table = numbers.numpy().transpose(1, 0, 2).reshape(80, 500)
     assert abs(np.corrcoef(table) - np.eye(80)).max() < 5 / np.sqrt(500)  # 3160 pairs
 
 
@@ -79,9 +109,16 @@ def test_noise_of_a_gpu_does_not_depend_on_the_other_models():
     where = torch.device("cuda")
     both, alone = noise(range(2), 7_000, where), noise(range(1, 2), 7_000, where)
     numbers = torch.stack([both.draw() for _ in range(80)])  # more than two blocks
-    assert torch.equal(torch.stack([alone.draw() for _ in range(80)])[:, 0], numbers[:, 1])
+    assert torch.equal(
+        torch.stack([alone.draw() for _ in range(80)])[:, 0], numbers[:, 1]
+    )
     assert len(numbers.unique()) == numbers.numel()  # nothing is used twice
-    assert stats.kstest(numbers[:, 0].flatten().cpu().numpy()[:20_000], stats.norm.cdf).pvalue > 1e-3
+    assert (
+        stats.kstest(
+            numbers[:, 0].flatten().cpu().numpy()[:20_000], stats.norm.cdf
+        ).pvalue
+        > 1e-3
+    )
 
 
 @pytest.fixture(scope="module")
@@ -96,14 +133,22 @@ def fit(rows, **changes):
 
 
 def literal(X, y, model, *, noise=0.0, norm=0.8, momentum=0.0):
-    """Algorithm 1 of Abadi et al., example by example, on the streams that the documentation names."""
-    batches = np.random.Generator(np.random.PCG64(np.random.SeedSequence(4, spawn_key=(model, 1))))
-    normal = np.random.Generator(np.random.SFC64(np.random.SeedSequence(4, spawn_key=(model, 2))))
+    """Algorithm 1 of Abadi et al., example by example, on the streams that the
+    documentation names.
+    """
+    batches = np.random.Generator(
+        np.random.PCG64(np.random.SeedSequence(4, spawn_key=(model, 1)))
+    )
+    normal = np.random.Generator(
+        np.random.SFC64(np.random.SeedSequence(4, spawn_key=(model, 2)))
+    )
     rate, steps = SETTINGS["sample_rate"], SETTINGS["steps"]
     X = np.hstack([X, np.ones((N, 1))])
     W, velocity = np.zeros((C, X.shape[1])), 0.0
     for _ in range(steps):
-        batch = batches.choice(N, batches.binomial(N, rate), replace=False, shuffle=False)
+        batch = batches.choice(
+            N, batches.binomial(N, rate), replace=False, shuffle=False
+        )
         total = np.zeros_like(W)
         for i in batch:
             gradient = np.outer(softmax(W @ X[i]) - np.eye(C)[y[i]], X[i])
@@ -118,11 +163,22 @@ def literal(X, y, model, *, noise=0.0, norm=0.8, momentum=0.0):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
-    "change", [{}, {"noise": 1.3}, {"noise": 1.3, "norm": 0.1}, {"norm": np.inf}, {"momentum": 0.6, "noise": 0.5}]
+    "change",
+    [
+        {},
+        {"noise": 1.3},
+        {"noise": 1.3, "norm": 0.1},
+        {"norm": np.inf},
+        {"momentum": 0.6, "noise": 0.5},
+    ],
 )
 def test_equals_a_literal_loop(rows, dtype, change):
     """Catches a wrong norm, divisor, noise scale or order of the operations."""
-    settings = {"noise_multiplier": change.get("noise", 0.0), "clipping_norm": change.get("norm", 0.8), "n_repeats": 2}
+    settings = {
+        "noise_multiplier": change.get("noise", 0.0),
+        "clipping_norm": change.get("norm", 0.8),
+        "n_repeats": 2,
+    }
     settings |= {"momentum": change.get("momentum", 0.0)}
     fitted = fit(rows, dtype=dtype, **settings)
     assert fitted.weights.dtype == dtype
@@ -133,17 +189,22 @@ def test_equals_a_literal_loop(rows, dtype, change):
         np.testing.assert_allclose(fitted.intercept[model], intercept, atol=tolerance)
     assert not np.array_equal(fitted.weights[0], fitted.weights[1])
     assert fitted.iterations.tolist() == [30] * 2
-    assert np.isnan(fitted.gradient_norm).all()  # a look at it would be one at the data without noise
+    # a look at it would be one at the data without noise
+    assert np.isnan(fitted.gradient_norm).all()
 
 
 def test_shared_batches_are_those_of_model_0(rows):
-    """Without noise all models are one; with noise model 0 is as alone, and the noise is each model's own."""
+    """Without noise all models are one; with noise model 0 is as alone, and the
+    noise is each model's own.
+    """
     own = fit(rows, noise_multiplier=1.0, n_repeats=3)
     shared = fit(rows, noise_multiplier=1.0, n_repeats=3, shared_batches=True)
     np.testing.assert_allclose(shared.weights[0], own.weights[0], atol=1e-12)
     assert abs(shared.weights[1] - own.weights[1]).max() > 0.01
     still = fit(rows, n_repeats=3, shared_batches=True)
-    np.testing.assert_allclose(still.weights, np.repeat(still.weights[:1], 3, axis=0), atol=1e-12)
+    np.testing.assert_allclose(
+        still.weights, np.repeat(still.weights[:1], 3, axis=0), atol=1e-12
+    )
     apart = fit(rows, n_repeats=3)
     assert abs(apart.weights[1] - apart.weights[0]).max() > 0.01
 
@@ -165,19 +226,31 @@ SIZES = {
 
 
 def fixed(X, y, weights, norm):
-    """Sum of the clipped gradients of all rows at given weights [C, d], shape [C, d + 1], in the dtype of X."""
+    """Sum of the clipped gradients of all rows at given weights [C, d], shape [C, d
+    + 1], in the dtype of X.
+    """
     data = torch.tensor(X)
     settings = checked(1.0, norm, n=len(X), dtype=data.dtype)
-    job = linear._Job(*linear._scaled(data, norm), torch.tensor(y), len(weights), settings, 0.0, False)
+    job = linear._Job(
+        *linear._scaled(data, norm), torch.tensor(y), len(weights), settings, 0.0, False
+    )
     held = data.new_zeros(1, C, X.shape[1] + 1)
     held[0, :, : X.shape[1]] = torch.tensor(weights)
-    return linear._ClippedSums(job, held)(torch.arange(len(X))[None], None)[0].numpy().astype(np.float64)
+    return (
+        linear._ClippedSums(job, held)(torch.arange(len(X))[None], None)[0]
+        .numpy()
+        .astype(np.float64)
+    )
 
 
 @pytest.mark.parametrize("norm", [1e-6, 0.5, 1e4])
 @pytest.mark.parametrize("dtype", SIZES)
-def test_an_example_that_is_fitted_well_or_beyond_the_dtype_moves_no_more(rows, dtype, norm):
-    """Residuals whose squares underflow meet rows whose squares overflow, at margins of 1 to 1e300."""
+def test_an_example_that_is_fitted_well_or_beyond_the_dtype_moves_no_more(
+    rows, dtype, norm
+):
+    """Residuals whose squares underflow meet rows whose squares overflow, at margins
+    of 1 to 1e300.
+    """
     X, y = rows[0][:20].astype(dtype), rows[1][:20]
     rest = fixed(X[1:], y[1:], np.zeros((C, D)), norm)
     for size in SIZES[dtype]:
@@ -186,7 +259,8 @@ def test_an_example_that_is_fitted_well_or_beyond_the_dtype_moves_no_more(rows, 
                 X[0], y[0] = dtype(size), 0
                 weights = np.zeros((C, D))
                 largest = 0.1 * float(np.finfo(dtype).max)
-                weights[0] = sign * min(margin / size / D, largest)  # the others' weights stay moderate or overflow
+                # the others' weights stay moderate or overflow
+                weights[0] = sign * min(margin / size / D, largest)
                 rest = fixed(X[1:], y[1:], weights, norm)
                 moved = np.linalg.norm(fixed(X, y, weights, norm) - rest)
                 room = 1e-5 * norm * len(X)  # rounding of the sum
@@ -194,7 +268,9 @@ def test_an_example_that_is_fitted_well_or_beyond_the_dtype_moves_no_more(rows, 
 
 
 def test_an_example_of_large_logits_leaves_the_others_alone(rows):
-    """Its own gradient counts as 0, and the sum is that of the others to the last digit but rounding."""
+    """Its own gradient counts as 0, and the sum is that of the others to the last
+    digit but rounding.
+    """
     X, y = rows[0][:20].copy(), rows[1][:20]
     weights = np.full((C, D), 1e200) * np.array([[1.0], [-1.0], [1.0]])
     X[0] = 1e300
@@ -205,4 +281,6 @@ def test_an_example_of_large_logits_leaves_the_others_alone(rows):
 def test_a_plan_of_any_length_gives_the_same(rows, monkeypatch):
     whole = fit(rows, n_repeats=3, noise_multiplier=1.0)
     monkeypatch.setattr("dpnotes.learners._dp_sgd_linear.PLAN_ROWS", 1)
-    np.testing.assert_array_equal(fit(rows, n_repeats=3, noise_multiplier=1.0).weights, whole.weights)
+    np.testing.assert_array_equal(
+        fit(rows, n_repeats=3, noise_multiplier=1.0).weights, whole.weights
+    )

@@ -1,4 +1,6 @@
-"""DP-SGD on networks: sums of clipped gradients by both engines, and training equal to a literal loop."""
+"""DP-SGD on networks: sums of clipped gradients by both engines, and training equal
+to a literal loop.
+"""
 
 import numpy as np
 import pytest
@@ -7,7 +9,13 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from dpnotes.learners import _dp_sgd_clipping as clipping
-from dpnotes.learners import convolutional_network, fit_dp_sgd_network, multilayer_perceptron, residual_network, vgg16
+from dpnotes.learners import (
+    convolutional_network,
+    fit_dp_sgd_network,
+    multilayer_perceptron,
+    residual_network,
+    vgg16,
+)
 from dpnotes.learners._dp_sgd_clipping import (
     _positions,
     _product,
@@ -26,11 +34,15 @@ def seeded(seed=0):
 
 
 class Odd(nn.Sequential):
-    """Strides, dilation, unequal padding and kernels, no bias, norms of one group, positions in a linear layer."""
+    """Strides, dilation, unequal padding and kernels, no bias, norms of one group,
+    positions in a linear layer.
+    """
 
     def __init__(self):
         super().__init__(
-            nn.Conv2d(2, 9, (3, 2), stride=(2, 1), padding=(0, 2), dilation=(1, 2), bias=False),
+            nn.Conv2d(
+                2, 9, (3, 2), stride=(2, 1), padding=(0, 2), dilation=(1, 2), bias=False
+            ),
             nn.GroupNorm(3, 9),
             nn.Tanh(),
             nn.Conv2d(9, 10, (2, 3), stride=(1, 2), padding=(1, 0), dilation=(2, 1)),
@@ -47,9 +59,20 @@ class Odd(nn.Sequential):
 
 
 NETWORKS = {
-    "perceptron": (lambda: multilayer_perceptron((6,), 4, hidden=(5,), generator=seeded()), (6,)),
-    "convolutions": (lambda: convolutional_network((1, 12, 12), 4, kernel_size=3, generator=seeded()), (1, 12, 12)),
-    "residual": (lambda: residual_network((3, 8, 8), 4, blocks=1, generator=seeded()), (3, 8, 8)),
+    "perceptron": (
+        lambda: multilayer_perceptron((6,), 4, hidden=(5,), generator=seeded()),
+        (6,),
+    ),
+    "convolutions": (
+        lambda: convolutional_network(
+            (1, 12, 12), 4, kernel_size=3, generator=seeded()
+        ),
+        (1, 12, 12),
+    ),
+    "residual": (
+        lambda: residual_network((3, 8, 8), 4, blocks=1, generator=seeded()),
+        (3, 8, 8),
+    ),
     "odd": (Odd, (2, 9, 8)),
 }
 
@@ -74,7 +97,10 @@ def plain(network, x, y, norm):
     rows = gradients(network, x, y)
     norms = [torch.sqrt(sum(g.square().sum() for g in row)) for row in rows]
     factors = [min(1.0, norm / float(size)) for size in norms]
-    return [sum(f * row[k] for f, row in zip(factors, rows, strict=True)) for k in range(len(rows[0]))], norms
+    return [
+        sum(f * row[k] for f, row in zip(factors, rows, strict=True))
+        for k in range(len(rows[0]))
+    ], norms
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
@@ -83,7 +109,10 @@ def plain(network, x, y, norm):
 def test_equals_one_example_at_a_time(name, engine, layout):
     network, x, y = problem(name)
     if x.ndim == 4:
-        network, x = network.to(memory_format=layout), x.contiguous(memory_format=layout)
+        network, x = (
+            network.to(memory_format=layout),
+            x.contiguous(memory_format=layout),
+        )
     _, norms = plain(network, x, y, 1.0)
     between = float(torch.stack(norms).median())  # some are clipped and some are not
     for norm in (between, 0.1 * between, float("inf")):
@@ -93,15 +122,25 @@ def test_equals_one_example_at_a_time(name, engine, layout):
         assert list(named) == [key for key in named if key in sums]
         for key, value in zip(named, expected, strict=True):
             torch.testing.assert_close(sums[key], value, rtol=0, atol=1e-11)
-        torch.testing.assert_close(losses, cross_entropy(network(x), y, reduction="none"))
+        torch.testing.assert_close(
+            losses, cross_entropy(network(x), y, reduction="none")
+        )
 
 
 def test_both_ways_to_a_norm_are_taken():
-    """Late layers of VGG go by Gram matrices, its early ones by kept gradients: equal to the other engine."""
+    """Late layers of VGG go by Gram matrices, its early ones by kept gradients:
+    equal to the other engine.
+    """
     network = vgg16((3, 32, 32), 4, generator=seeded()).double()
-    x, y = torch.randn(2, 3, 32, 32, generator=seeded(1), dtype=torch.float64), torch.tensor([0, 3])
+    x, y = (
+        torch.randn(2, 3, 32, 32, generator=seeded(1), dtype=torch.float64),
+        torch.tensor([0, 3]),
+    )
     for norm in (1.0, float("inf")):
-        kept, apart = clipped_by(book_keeping, network)(x, y, norm)[0], clipped_by(per_example, network)(x, y, norm)[0]
+        kept, apart = (
+            clipped_by(book_keeping, network)(x, y, norm)[0],
+            clipped_by(per_example, network)(x, y, norm)[0],
+        )
         for key, value in apart.items():
             torch.testing.assert_close(kept[key], value, rtol=1e-9, atol=1e-11)
 
@@ -110,30 +149,47 @@ def test_both_ways_to_a_norm_are_taken():
 def test_frozen_parameters_have_no_part(engine):
     network, x, y = problem("residual")
     parameters = dict(network.named_parameters())
-    frozen = [name for name in parameters if not name.startswith(("3.branch.1", "3.branch.3", "8"))]
+    frozen = [
+        name
+        for name in parameters
+        if not name.startswith(("3.branch.1", "3.branch.3", "8"))
+    ]
     for name in frozen:
         parameters[name].requires_grad_(False)
     parameters["8.bias"].requires_grad_(False)
     sums, _ = clipped_by(engine, network)(x, y, 0.3)
-    trained = [name for name, parameter in parameters.items() if parameter.requires_grad]
+    trained = [
+        name for name, parameter in parameters.items() if parameter.requires_grad
+    ]
     assert set(sums) == set(trained)
-    assert [p.requires_grad for p in network.parameters()] == [name in trained for name in parameters]
+    assert [p.requires_grad for p in network.parameters()] == [
+        name in trained for name in parameters
+    ]
     for name, value in zip(trained, plain(network, x, y, 0.3)[0], strict=True):
         torch.testing.assert_close(sums[name], value, rtol=0, atol=1e-11)
 
 
 def test_the_factor_is_exact():
-    squared = torch.tensor([0.0, 0.25, 1.0, 4.0, -1e-20], dtype=torch.float64)  # a rounded zero may be below 0
+    # a rounded zero may be below 0
+    squared = torch.tensor([0.0, 0.25, 1.0, 4.0, -1e-20], dtype=torch.float64)
     assert clip_weights(squared, 1.0).tolist() == [1.0, 1.0, 1.0, 0.5, 1.0]
     assert clip_weights(squared, float("inf")).tolist() == [1.0] * 5
-    assert clip_weights(torch.tensor([float("nan")]), 1.0).isnan().all()  # divergence is not hidden
+    # divergence is not hidden
+    assert clip_weights(torch.tensor([float("nan")]), 1.0).isnan().all()
 
 
 def moved(engine, network, x, y, norm):
     """Norm by which the first example moves the sum."""
     network = network.to(x.dtype)
-    with_it, without = clipped_by(engine, network)(x, y, norm), clipped_by(engine, network)(x[1:], y[1:], norm)
-    return float(sum((with_it[0][k] - without[0][k]).double().square().sum() for k in with_it[0]).sqrt())
+    with_it, without = (
+        clipped_by(engine, network)(x, y, norm),
+        clipped_by(engine, network)(x[1:], y[1:], norm),
+    )
+    return float(
+        sum(
+            (with_it[0][k] - without[0][k]).double().square().sum() for k in with_it[0]
+        ).sqrt()
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -143,7 +199,15 @@ def test_an_example_of_any_size_moves_the_sum_by_at_most_the_norm(name, engine, 
     network, x, y = problem(name)
     x = x.to(dtype)
     most = torch.finfo(dtype).max
-    for size in (0.0, torch.finfo(dtype).tiny, 1e5, most**0.25, most**0.5, most**0.75, most):
+    for size in (
+        0.0,
+        torch.finfo(dtype).tiny,
+        1e5,
+        most**0.25,
+        most**0.5,
+        most**0.75,
+        most,
+    ):
         x[0] = x[0].sign() * size
         for norm in (1e-3, 10.0):
             assert moved(engine, network, x, y, norm) < norm * (1 + 1e-4)
@@ -158,7 +222,9 @@ def test_a_network_beyond_the_dtype_gives_no_gradient(engine):
     sums, losses = clipped_by(engine, network)(x.abs(), y, 1.0)
     assert not any(value.any() for value in sums.values())
     assert len(losses) == 0
-    assert [value.shape for value in sums.values()] == [p.shape for p in network.parameters()]
+    assert [value.shape for value in sums.values()] == [
+        p.shape for p in network.parameters()
+    ]
 
 
 def true_norm(x, g):
@@ -169,7 +235,9 @@ def true_norm(x, g):
 @pytest.mark.parametrize("size", [1e-30, 1e-12, 1.0, 1e12, 1e18])
 @pytest.mark.parametrize("positions", [1, 3])
 def test_norms_of_products_are_never_too_small(positions, size, scale):
-    """Squares of inputs underflow where those of gradients overflow, and positions cancel to rounding errors."""
+    """Squares of inputs underflow where those of gradients overflow, and positions
+    cancel to rounding errors.
+    """
     x = torch.randn(1, positions, 40, generator=seeded()) * size
     g = torch.randn(1, positions, 30, generator=seeded(1)) * scale
     if positions == 3:
@@ -180,8 +248,15 @@ def test_norms_of_products_are_never_too_small(positions, size, scale):
         squared, _ = _positions(x, g, "weight")
     norm, known = true_norm(x, g), bool(squared.isfinite())
     for clip in (2.0**-30, 1e-3, 1.0):
-        assert not known or float(clip_weights(squared, clip)) * norm < clip * (1 + 1e-4)
-    assert known or size * scale > 1e18 or max(size, scale) > 1e9 or min(size, scale) < 1e-9
+        assert not known or float(clip_weights(squared, clip)) * norm < clip * (
+            1 + 1e-4
+        )
+    assert (
+        known
+        or size * scale > 1e18
+        or max(size, scale) > 1e9
+        or min(size, scale) < 1e-9
+    )
 
 
 class Twice(nn.Module):
@@ -203,7 +278,9 @@ class Tied(nn.Module):
         return self.second(torch.tanh(self.first(x)))
 
 
-IN_PLACE = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4), nn.ReLU(inplace=True), nn.Linear(4, 4))
+IN_PLACE = nn.Sequential(
+    nn.Linear(4, 4), nn.Linear(4, 4), nn.ReLU(inplace=True), nn.Linear(4, 4)
+)
 
 
 @pytest.mark.parametrize(
@@ -213,19 +290,27 @@ IN_PLACE = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4), nn.ReLU(inplace=True)
         Tied(),
         IN_PLACE,
         nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4)),
-        nn.Sequential(nn.Unflatten(1, (4, 1, 1)), nn.Conv2d(4, 4, 1, groups=2), nn.Flatten()),
+        nn.Sequential(
+            nn.Unflatten(1, (4, 1, 1)), nn.Conv2d(4, 4, 1, groups=2), nn.Flatten()
+        ),
     ],
     ids=["twice", "tied", "in place", "unknown", "groups"],
 )
 def test_networks_that_book_keeping_would_get_wrong_go_to_vmap(network):
     network = network.double()
-    x, y = torch.randn(5, 4, generator=seeded(), dtype=torch.float64), torch.arange(5) % 4
+    x, y = (
+        torch.randn(5, 4, generator=seeded(), dtype=torch.float64),
+        torch.arange(5) % 4,
+    )
     chosen = clipped_sums(network, x[:1])
     assert not can_keep_book(network, x[:1])
-    if network is not IN_PLACE:  # vmap cannot change a view of one example in place under every release
+    # vmap cannot change a view of one example in place under every release
+    if network is not IN_PLACE:
         named = [name for name, _ in network.named_parameters()]
         for name, value in zip(named, plain(network, x, y, 0.4)[0], strict=True):
-            torch.testing.assert_close(chosen(x, y, 0.4)[0][name], value, rtol=0, atol=1e-11)
+            torch.testing.assert_close(
+                chosen(x, y, 0.4)[0][name], value, rtol=0, atol=1e-11
+            )
 
 
 def test_book_is_kept_where_it_can_be():
@@ -237,21 +322,31 @@ def test_book_is_kept_where_it_can_be():
 def test_micro_batch_counts_gradients_and_outputs(monkeypatch):
     network = multilayer_perceptron((6,), 4, hidden=(5,), generator=seeded())
     x = torch.zeros(1, 6)
-    numbers = (6 * 5 + 5 + 5 * 4 + 4) + 2 * (6 + 5 + 5 + 4)  # parameters, and outputs of flatten, linear, ReLU, linear
+    # parameters, and outputs of flatten, linear, ReLU, linear
+    numbers = (6 * 5 + 5 + 5 * 4 + 4) + 2 * (6 + 5 + 5 + 4)
     for examples in (0.5, 1, 10.5):
-        monkeypatch.setattr("dpnotes.learners._dp_sgd_clipping.CPU_BUDGET", int(4 * numbers * examples))
+        monkeypatch.setattr(
+            "dpnotes.learners._dp_sgd_clipping.CPU_BUDGET", int(4 * numbers * examples)
+        )
         assert micro_batch_size(network, x) == max(1, int(np.floor(examples)))
 
 
 SHAPE, N = (1, 8, 8), 60
 SETTINGS = {
-    "noise_multiplier": 0.0, "clipping_norm": 1.0, "sample_rate": 0.2, "steps": 6, "learning_rate": 0.4, "seed": 5,
+    "noise_multiplier": 0.0,
+    "clipping_norm": 1.0,
+    "sample_rate": 0.2,
+    "steps": 6,
+    "learning_rate": 0.4,
+    "seed": 5,
     "device": "cpu",
-}  # fmt: skip
+}
 
 
 def build(generator):
-    return convolutional_network(SHAPE, 3, channels=(3, 4), kernel_size=3, padding=1, generator=generator)
+    return convolutional_network(
+        SHAPE, 3, channels=(3, 4), kernel_size=3, padding=1, generator=generator
+    )
 
 
 @pytest.fixture(scope="module")
@@ -269,29 +364,54 @@ def fit(digits, **changes):
 
 def same(one, other, tolerance):
     for name, value in one.parameters.items():
-        np.testing.assert_allclose(other.parameters[name], value, atol=tolerance, err_msg=name)
+        np.testing.assert_allclose(
+            other.parameters[name], value, atol=tolerance, err_msg=name
+        )
 
 
 def literal(digits, model, *, noise, optimizer):
-    """Algorithm 1 of Abadi et al., example by example, on the streams that the documentation names."""
-    streams = [np.random.SeedSequence(5, spawn_key=(model, purpose)) for purpose in range(3)]
+    """Algorithm 1 of Abadi et al., example by example, on the streams that the
+    documentation names.
+    """
+    streams = [
+        np.random.SeedSequence(5, spawn_key=(model, purpose)) for purpose in range(3)
+    ]
     state = int(streams[0].generate_state(1, np.uint64)[0] >> np.uint64(1))
     network = build(torch.Generator().manual_seed(state)).double()
-    batches, normal = (np.random.Generator(kind(s)) for kind, s in zip(KINDS, streams[1:], strict=True))
-    x, y, parameters = torch.tensor(digits[0]), torch.tensor(digits[1]), list(network.parameters())
+    batches, normal = (
+        np.random.Generator(kind(s)) for kind, s in zip(KINDS, streams[1:], strict=True)
+    )
+    x, y, parameters = (
+        torch.tensor(digits[0]),
+        torch.tensor(digits[1]),
+        list(network.parameters()),
+    )
     descent, losses = optimizer(parameters), []
     for step in range(6):
-        batch = torch.from_numpy(batches.choice(N, batches.binomial(N, 0.2), replace=False, shuffle=False))
-        losses.append(cross_entropy(network(x[batch]), y[batch], reduction="none").detach() if step else torch.empty(0))
-        for p, total in zip(parameters, plain(network, x[batch], y[batch], 1.0)[0], strict=True):
-            p.grad = (total + noise * torch.tensor(normal.standard_normal(p.numel())).view(p.shape)) / (0.2 * N)
+        batch = torch.from_numpy(
+            batches.choice(N, batches.binomial(N, 0.2), replace=False, shuffle=False)
+        )
+        losses.append(
+            cross_entropy(network(x[batch]), y[batch], reduction="none").detach()
+            if step
+            else torch.empty(0)
+        )
+        for p, total in zip(
+            parameters, plain(network, x[batch], y[batch], 1.0)[0], strict=True
+        ):
+            p.grad = (
+                total
+                + noise * torch.tensor(normal.standard_normal(p.numel())).view(p.shape)
+            ) / (0.2 * N)
         descent.step()
     return network, float(torch.cat(losses).mean())  # 5 steps make an expected epoch
 
 
 OPTIMIZERS = {
     "sgd": lambda parameters: torch.optim.SGD(parameters, lr=0.4, foreach=False),
-    "momentum": lambda parameters: torch.optim.SGD(parameters, lr=0.4, momentum=0.8, foreach=False),
+    "momentum": lambda parameters: torch.optim.SGD(
+        parameters, lr=0.4, momentum=0.8, foreach=False
+    ),
     "adam": lambda parameters: torch.optim.Adam(parameters, lr=0.4, foreach=False),
 }
 KINDS = np.random.PCG64, np.random.SFC64  # of batches, and of noise
@@ -300,13 +420,22 @@ KINDS = np.random.PCG64, np.random.SFC64  # of batches, and of noise
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 def test_equals_a_literal_loop(digits, optimizer, noise):
-    """Catches a wrong norm, divisor, noise scale, an order of the operations or streams that are mixed up."""
-    fitted = fit(digits, noise_multiplier=[noise] * 2, optimizer=optimizer, momentum=0.8)
+    """Catches a wrong norm, divisor, noise scale, an order of the operations or
+    streams that are mixed up.
+    """
+    fitted = fit(
+        digits, noise_multiplier=[noise] * 2, optimizer=optimizer, momentum=0.8
+    )
     for model in range(2):
-        network, loss = literal(digits, model, noise=noise, optimizer=OPTIMIZERS[optimizer])
+        network, loss = literal(
+            digits, model, noise=noise, optimizer=OPTIMIZERS[optimizer]
+        )
         for name, value in network.named_parameters():
-            # Adam divides by the root of tiny squared gradients, which magnifies rounding
-            np.testing.assert_allclose(fitted.parameters[name][model], value.detach(), atol=1e-9)
+            # Adam divides by the root of tiny squared gradients, which magnifies
+            # rounding
+            np.testing.assert_allclose(
+                fitted.parameters[name][model], value.detach(), atol=1e-9
+            )
         assert fitted.loss[model] == pytest.approx(loss, rel=1e-9)
 
 
@@ -316,7 +445,9 @@ def test_neither_engine_nor_micro_batch_changes_a_model(digits, dtype, monkeypat
     tolerance = 1e-11 if dtype is np.float64 else 2e-5  # rounding over 6 steps
     whole = fit(digits, noise_multiplier=0.5)
     for keeps_book in (True, False):
-        monkeypatch.setattr(clipping, "can_keep_book", lambda network, example, keeps=keeps_book: keeps)
+        monkeypatch.setattr(
+            clipping, "can_keep_book", lambda network, example, keeps=keeps_book: keeps
+        )
         for budget in (1, 10**5, 10**9):
             monkeypatch.setattr(clipping, "CPU_BUDGET", budget)
             same(whole, fit(digits, noise_multiplier=0.5), tolerance)
@@ -327,7 +458,12 @@ def test_empty_batches_are_steps_of_noise_alone_and_give_no_loss(digits):
     assert np.isnan(nothing.loss).all()
     start = build(
         torch.Generator().manual_seed(
-            int(np.random.SeedSequence(5, spawn_key=(0, 0)).generate_state(1, np.uint64)[0] >> 1)
+            int(
+                np.random.SeedSequence(5, spawn_key=(0, 0)).generate_state(
+                    1, np.uint64
+                )[0]
+                >> 1
+            )
         )
     )
     for name, value in start.named_parameters():

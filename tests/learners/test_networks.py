@@ -1,4 +1,6 @@
-"""Networks on subsets: equal to PyTorch written out, by both engines, with each option; and the classifier."""
+"""Networks on subsets: equal to PyTorch written out, by both engines, with each
+option; and the classifier.
+"""
 
 import numpy as np
 import pytest
@@ -16,15 +18,32 @@ from dpnotes.learners import (
 )
 from dpnotes.learners import _network_training as engines
 from dpnotes.learners import _networks as networks
-from dpnotes.learners._network_training import KINDS, apply_crop_flips, draw_crop_flips, is_chain
+from dpnotes.learners._network_training import (
+    KINDS,
+    apply_crop_flips,
+    draw_crop_flips,
+    is_chain,
+)
 
 SHAPE = (3, 8, 8)
-SETTINGS = {"epochs": 3, "batch_size": 16, "learning_rate": 1e-2, "seed": 5, "device": "cpu"}
+SETTINGS = {
+    "epochs": 3,
+    "batch_size": 16,
+    "learning_rate": 1e-2,
+    "seed": 5,
+    "device": "cpu",
+}
 BUILDS = {
-    "convolutional": lambda g: convolutional_network(SHAPE, 3, channels=(4, 8), kernel_size=3, padding=1, generator=g),
-    "residual": lambda g: residual_network(SHAPE, 3, blocks=1, width=8, groups=4, generator=g),
+    "convolutional": lambda g: convolutional_network(
+        SHAPE, 3, channels=(4, 8), kernel_size=3, padding=1, generator=g
+    ),
+    "residual": lambda g: residual_network(
+        SHAPE, 3, blocks=1, width=8, groups=4, generator=g
+    ),
     "mlp": lambda g: multilayer_perceptron(SHAPE, 3, hidden=(12, 7), generator=g),
-    "linear without bias": lambda g: _drawn(nn.Sequential(nn.Flatten(), nn.Linear(192, 3, bias=False), nn.Tanh()), g),
+    "linear without bias": lambda g: _drawn(
+        nn.Sequential(nn.Flatten(), nn.Linear(192, 3, bias=False), nn.Tanh()), g
+    ),
     "gated": lambda g: _drawn(_Gated(), g),
 }
 CHAINS = {"mlp", "linear without bias"}
@@ -60,7 +79,10 @@ def problem():
 
 
 def difference(one, other):
-    return max(float((one.parameters[name] - other.parameters[name]).abs().max()) for name in one.parameters)
+    return max(
+        float((one.parameters[name] - other.parameters[name]).abs().max())
+        for name in one.parameters
+    )
 
 
 def generator_of(*key):
@@ -69,12 +91,20 @@ def generator_of(*key):
 
 
 def plain(build, problem, index, *, optimizer, schedule=None, augment=False):
-    """The same training written out with PyTorch's own optimizers and schedulers; weights, and the last loss."""
+    """The same training written out with PyTorch's own optimizers and schedulers;
+    weights, and the last loss.
+    """
     images, labels, subsets = problem
-    rows, orders, changes = torch.from_numpy(subsets[index]), generator_of(index), generator_of(index, 1)
+    rows, orders, changes = (
+        torch.from_numpy(subsets[index]),
+        generator_of(index),
+        generator_of(index, 1),
+    )
     network = build(orders).double()
     descent = optimizer(network.parameters())
-    steps = torch.optim.lr_scheduler.LambdaLR(descent, lambda epoch: epoch_factors(schedule, 4)[epoch])
+    steps = torch.optim.lr_scheduler.LambdaLR(
+        descent, lambda epoch: epoch_factors(schedule, 4)[epoch]
+    )
     for _ in range(3):
         order, losses = rows[torch.randperm(len(rows), generator=orders)], []
         x, y = torch.from_numpy(images)[order], torch.from_numpy(labels)[order]
@@ -92,9 +122,16 @@ def plain(build, problem, index, *, optimizer, schedule=None, augment=False):
 OPTIONS = {
     "adam": ({}, {"optimizer": lambda p: torch.optim.Adam(p, lr=1e-2, foreach=False)}),
     "momentum": (
-        {"optimizer": "momentum", "momentum": 0.8, "weight_decay": 0.01, "schedule": {1: 0.3}},
         {
-            "optimizer": lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.8, weight_decay=0.01, foreach=False),
+            "optimizer": "momentum",
+            "momentum": 0.8,
+            "weight_decay": 0.01,
+            "schedule": {1: 0.3},
+        },
+        {
+            "optimizer": lambda p: torch.optim.SGD(
+                p, lr=1e-2, momentum=0.8, weight_decay=0.01, foreach=False
+            ),
             "schedule": {1: 0.3},
         },
     ),
@@ -112,14 +149,21 @@ OPTIONS = {
 @pytest.mark.parametrize("build", BUILDS.values(), ids=BUILDS)
 @pytest.mark.parametrize(("options", "reference"), OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize("engine", ["loop", "batched"])
-def test_equals_the_same_training_written_out(problem, build, options, reference, engine):
-    """Catches shared orders, padding that counts, a mean over the wrong rows, rates or decay for the wrong model."""
+def test_equals_the_same_training_written_out(
+    problem, build, options, reference, engine
+):
+    """Catches shared orders, padding that counts, a mean over the wrong rows, rates
+    or decay for the wrong model.
+    """
     fitted = fit_networks(build, *problem, engine=engine, **SETTINGS | options)
     for index in range(5):
         values, loss = plain(build, problem, index, **reference)
         for name, value in values.items():
-            # Adam divides by the root of tiny squared gradients, which magnifies rounding
-            np.testing.assert_allclose(fitted.parameters[name][index], value.detach(), atol=1e-9)
+            # Adam divides by the root of tiny squared gradients, which magnifies
+            # rounding
+            np.testing.assert_allclose(
+                fitted.parameters[name][index], value.detach(), atol=1e-9
+            )
         assert fitted.loss[index] == pytest.approx(loss, rel=1e-8)
     assert list(fitted.parameters) == list(values)
 
@@ -142,23 +186,33 @@ def test_prediction_follows_from_the_weights_whatever_is_batched(problem, monkey
     fitted = fit_networks(BUILDS["mlp"], images, labels, subsets * 4, **SETTINGS)
     together = fitted.logits(images, device="cpu")  # 20 models: 16 and 4
     assert together.shape == (20, 90, 3)
-    np.testing.assert_array_equal(fitted.votes(images, device="cpu"), together.argmax(2))
+    np.testing.assert_array_equal(
+        fitted.votes(images, device="cpu"), together.argmax(2)
+    )
     for i in (0, 17):
         module = BUILDS["mlp"](torch.Generator()).double()
         module.load_state_dict(fitted.state_dict(i))
-        np.testing.assert_allclose(module(torch.tensor(images)).detach(), together[i], atol=1e-12)
-        np.testing.assert_allclose(fitted[i].logits(images, device="cpu")[0], together[i], atol=1e-12)
+        np.testing.assert_allclose(
+            module(torch.tensor(images)).detach(), together[i], atol=1e-12
+        )
+        np.testing.assert_allclose(
+            fitted[i].logits(images, device="cpu")[0], together[i], atol=1e-12
+        )
     np.testing.assert_array_equal(fitted[-1].loss, fitted.loss[19:])
     assert fitted.votes(images[:0], device="cpu").shape == (20, 0)
     with pytest.raises(IndexError):
         fitted[20]
     monkeypatch.setattr(networks, "QUERY_ROWS", 7)
-    np.testing.assert_allclose(fitted.logits(images, device="cpu"), together, atol=1e-12)
+    np.testing.assert_allclose(
+        fitted.logits(images, device="cpu"), together, atol=1e-12
+    )
 
 
 def test_which_networks_are_chains():
     generator = torch.Generator().manual_seed(0)
-    assert {name for name, build in BUILDS.items() if is_chain(build(generator))} == CHAINS
+    assert {
+        name for name, build in BUILDS.items() if is_chain(build(generator))
+    } == CHAINS
     shared = nn.Linear(4, 4)
     assert not is_chain(nn.Sequential(shared, nn.ReLU(), shared))
     assert not is_chain(nn.Sequential(nn.Linear(4, 4), nn.Flatten()))
@@ -171,26 +225,39 @@ def test_choice_of_engine():
     generator = torch.Generator().manual_seed(0)
     cnn, mlp = BUILDS["convolutional"](generator), BUILDS["mlp"](generator)
     choice = [
-        engines.choose_engine("auto", network, device, n_models=models, batch_size=batch)
+        engines.choose_engine(
+            "auto", network, device, n_models=models, batch_size=batch
+        )
         for network, device, models, batch in [
-            (cnn, cpu, 8, 32), (mlp, cpu, 8, 32), (mlp, cpu, 1, 32),
-            (cnn, gpu, 8, 32), (cnn, gpu, 1, 32), (cnn, gpu, 8, 512),
+            (cnn, cpu, 8, 32),
+            (mlp, cpu, 8, 32),
+            (mlp, cpu, 1, 32),
+            (cnn, gpu, 8, 32),
+            (cnn, gpu, 1, 32),
+            (cnn, gpu, 8, 512),
         ]
-    ]  # fmt: skip
+    ]
     assert choice == ["loop", "batched", "loop", "batched", "loop", "loop"]
-    assert engines.choose_engine("batched", cnn, cpu, n_models=1, batch_size=600) == "batched"
+    assert (
+        engines.choose_engine("batched", cnn, cpu, n_models=1, batch_size=600)
+        == "batched"
+    )
 
 
 def test_factors():
     np.testing.assert_array_equal(epoch_factors(None, 3), [1, 1, 1])
-    np.testing.assert_array_equal(epoch_factors({3: 0.1, 0: 0.5, 9: 7.0}, 5), [0.5, 0.5, 0.5, 0.1, 0.1])
+    np.testing.assert_array_equal(
+        epoch_factors({3: 0.1, 0: 0.5, 9: 7.0}, 5), [0.5, 0.5, 0.5, 0.1, 0.1]
+    )
 
 
 def test_bytes_stand_for_fractions_of_255(problem):
     _, labels, subsets = problem
     pixels = np.random.default_rng(1).integers(256, size=(90, *SHAPE), dtype=np.uint8)
     as_bytes = fit_networks(BUILDS["mlp"], pixels, labels, subsets, **SETTINGS)
-    as_floats = fit_networks(BUILDS["mlp"], pixels.astype(np.float32) / 255, labels, subsets, **SETTINGS)
+    as_floats = fit_networks(
+        BUILDS["mlp"], pixels.astype(np.float32) / 255, labels, subsets, **SETTINGS
+    )
     assert difference(as_bytes, as_floats) == 0
     logits = as_floats.logits(pixels.astype(np.float32) / 255, device="cpu")
     np.testing.assert_array_equal(as_bytes.logits(pixels, device="cpu"), logits)
@@ -198,17 +265,28 @@ def test_bytes_stand_for_fractions_of_255(problem):
 
 @pytest.mark.parametrize("engine", ["loop", "batched"])
 def test_training_goes_on_from_given_weights(problem, engine):
-    """Plain descent has no state: two epochs after one, on whole subsets, equal three; a new last layer starts anew."""
+    """Plain descent has no state: two epochs after one, on whole subsets, equal
+    three; a new last layer starts anew.
+    """
     settings = SETTINGS | {"batch_size": 90, "optimizer": "sgd", "engine": engine}
     whole = fit_networks(BUILDS["mlp"], *problem, **settings)
     first = fit_networks(BUILDS["mlp"], *problem, **settings | {"epochs": 1})
-    on = fit_networks(BUILDS["mlp"], *problem, initial=first.state_dict(1), **settings | {"seed": 77, "epochs": 2})
+    on = fit_networks(
+        BUILDS["mlp"],
+        *problem,
+        initial=first.state_dict(1),
+        **settings | {"seed": 77, "epochs": 2},
+    )
     for name, value in whole.parameters.items():
         np.testing.assert_allclose(on.parameters[name][1], value[1], atol=1e-12)
     settings |= {"epochs": 1, "learning_rate": 1e-12, "new_last_layer": True}
-    tuned = fit_networks(BUILDS["mlp"], *problem, initial=first.state_dict(1), **settings)
+    tuned = fit_networks(
+        BUILDS["mlp"], *problem, initial=first.state_dict(1), **settings
+    )
     for name, value in BUILDS["mlp"](generator_of(2)).named_parameters():
-        expected = value.detach() if name.startswith("5.") else first.state_dict(1)[name]
+        expected = (
+            value.detach() if name.startswith("5.") else first.state_dict(1)[name]
+        )
         np.testing.assert_allclose(tuned.parameters[name][2], expected, atol=1e-9)
 
 
@@ -219,29 +297,48 @@ def test_weights_that_do_not_fit_are_named(problem):
     def five(generator):
         return multilayer_perceptron(SHAPE, 5, hidden=(12, 7), generator=generator)
 
-    with pytest.raises(ValueError, match=r"'5.weight'\] must have shape \(5, 7\), got \(3, 7\); .*new_last_layer"):
-        fit_networks(five, *problem, initial=ready | {"5.bias": torch.zeros(5)}, **SETTINGS)
-    tuned = fit_networks(five, images, labels + 2, subsets, initial=ready, new_last_layer=True, **SETTINGS)
+    with pytest.raises(
+        ValueError,
+        match=r"'5.weight'\] must have shape \(5, 7\), got \(3, 7\); .*new_last_layer",
+    ):
+        fit_networks(
+            five, *problem, initial=ready | {"5.bias": torch.zeros(5)}, **SETTINGS
+        )
+    tuned = fit_networks(
+        five,
+        images,
+        labels + 2,
+        subsets,
+        initial=ready,
+        new_last_layer=True,
+        **SETTINGS,
+    )
     assert tuned.parameters["5.weight"].shape == (5, 5, 7)
     broken = {name: value * float("nan") for name, value in ready.items()}
     with pytest.raises(ValueError, match=r"initial\['.*'\] must be finite"):
         fit_networks(BUILDS["mlp"], *problem, initial=broken, **SETTINGS)
     convolution = lambda g: _drawn(nn.Sequential(nn.Conv2d(3, 3, 8), nn.Flatten()), g)  # noqa: E731
-    with pytest.raises(ValueError, match="new_last_layer=True needs a network with a linear layer"):
+    with pytest.raises(
+        ValueError, match="new_last_layer=True needs a network with a linear layer"
+    ):
         fit_networks(convolution, *problem, initial={}, new_last_layer=True, **SETTINGS)
 
 
 def test_every_kind_equals_numpy_slicing():
-    images = torch.arange(2 * 3 * 6 * 5).reshape(2, 3, 6, 5).float() + 1  # not square: catches exchanged axes
+    # not square: catches exchanged axes
+    images = torch.arange(2 * 3 * 6 * 5).reshape(2, 3, 6, 5).float() + 1
     padded = np.pad(images.numpy(), ((0, 0), (0, 0), (4, 4), (4, 4)))
     for mirrored in (0, 1):
         for top in range(9):
             for left in range(9):
                 kind = (mirrored * 9 + top) * 9 + left
-                # the second image keeps its place: kinds are not mixed up between images
+                # the second image keeps its place: kinds are not mixed up between
+                # images
                 cut = apply_crop_flips(images, torch.tensor([kind, 40]))
                 expected = padded[0, :, top : top + 6, left : left + 5]
-                np.testing.assert_array_equal(cut[0], expected[..., ::-1] if mirrored else expected)
+                np.testing.assert_array_equal(
+                    cut[0], expected[..., ::-1] if mirrored else expected
+                )
                 np.testing.assert_array_equal(cut[1], images[1])
 
 
@@ -255,7 +352,9 @@ def test_classifier_follows_scikit_learn(problem):
     images, labels, _ = problem
     names = np.array(["cat", "dog", "emu"])[labels]
     rows = images.reshape(90, -1)
-    make = NetworkClassifier(SHAPE, channels=(4, 8), kernel_size=3, padding=1, epochs=15, learning_rate=1e-2)
+    make = NetworkClassifier(
+        SHAPE, channels=(4, 8), kernel_size=3, padding=1, epochs=15, learning_rate=1e-2
+    )
     model = make.set_params(random_state=0).fit(rows, names)
     assert model.score(rows, names) > 0.9
     probabilities = model.predict_proba(rows)

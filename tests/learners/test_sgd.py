@@ -1,4 +1,6 @@
-"""SGD from many seeds, on a data set and its neighbours: equal to a plain loop on each, one record at a time."""
+"""SGD from many seeds, on a data set and its neighbours: equal to a plain loop on
+each, one record at a time.
+"""
 
 import numpy as np
 import pytest
@@ -9,7 +11,13 @@ from scipy import stats
 
 from dpnotes.learners import Architecture, fit_sgd
 
-SETTINGS = {"n_runs": 5, "steps": 10, "batch_size": 8, "learning_rate": 0.7, "device": "cpu"}
+SETTINGS = {
+    "n_runs": 5,
+    "steps": 10,
+    "batch_size": 8,
+    "learning_rate": 0.7,
+    "device": "cpu",
+}
 
 
 def problem(n=43, d=6):
@@ -19,15 +27,38 @@ def problem(n=43, d=6):
 
 
 def plain_sgd(
-    X, y, fitted, run, *, hidden, batch_size, learning_rate, steps, output="sigmoid", empty=(), start=None, **_,
-):  # fmt: skip
-    """Weights of one run before the first and after every step, one record at a time."""
+    X,
+    y,
+    fitted,
+    run,
+    *,
+    hidden,
+    batch_size,
+    learning_rate,
+    steps,
+    output="sigmoid",
+    empty=(),
+    start=None,
+    **_,
+):
+    """Weights of one run before the first and after every step, one record at a
+    time.
+    """
     n, one = len(X), np.ones(1)
     shapes, outputs = fitted.architecture.shapes, 2 if output == "softmax" else 1
-    start = fitted.architecture.initial(int(fitted.init_seeds[run])) if start is None else start
+    start = (
+        fitted.architecture.initial(int(fitted.init_seeds[run]))
+        if start is None
+        else start
+    )
     cut = shapes[0][0] * shapes[0][1] if hidden else 0
-    U, W = start[:cut].reshape(hidden or 0, shapes[0][1]), start[cut:].reshape(outputs, -1)
-    stream = np.random.default_rng(np.random.SeedSequence(int(fitted.order_seeds[run]), spawn_key=(0,)))
+    U, W = (
+        start[:cut].reshape(hidden or 0, shapes[0][1]),
+        start[cut:].reshape(outputs, -1),
+    )
+    stream = np.random.default_rng(
+        np.random.SeedSequence(int(fitted.order_seeds[run]), spawn_key=(0,))
+    )
     path = [start]
     while len(path) <= steps:
         order = stream.permutation(n)
@@ -40,12 +71,20 @@ def plain_sgd(
                 x = np.r_[X[i], one]
                 a = np.r_[np.maximum(U @ x, 0), one] if hidden else x
                 z = W @ a
-                p = np.exp(z) / np.exp(z).sum() if outputs == 2 else 1 / (1 + np.exp(-z))
+                p = (
+                    np.exp(z) / np.exp(z).sum()
+                    if outputs == 2
+                    else 1 / (1 + np.exp(-z))
+                )
                 delta = p - (np.arange(2) == y[i] if outputs == 2 else y[i])
                 g_W += np.outer(delta, a)
                 if hidden:
                     g_U += np.outer((U @ x > 0) * (W[:, :hidden].T @ delta), x)
-            rate = learning_rate(len(path) - 1) if callable(learning_rate) else learning_rate
+            rate = (
+                learning_rate(len(path) - 1)
+                if callable(learning_rate)
+                else learning_rate
+            )
             U = U - rate * g_U / len(batch)
             W = W - rate * g_W / len(batch)
             path.append(np.concatenate([U.ravel(), W.ravel()]))
@@ -56,32 +95,55 @@ def plain_sgd(
 def test_what_is_kept_on_the_way_equals_a_plain_loop(hidden):
     X, y = problem()
     arguments = {**SETTINGS, "learning_rate": lambda step: 0.5 / (1 + step)}
-    fitted = fit_sgd(X, y, hidden=hidden, random_state=3, checkpoints=(0, 2), **arguments)
+    fitted = fit_sgd(
+        X, y, hidden=hidden, random_state=3, checkpoints=(0, 2), **arguments
+    )
     for run in range(5):
         literal = plain_sgd(X, y, fitted, run, hidden=hidden, **arguments)
-        np.testing.assert_allclose(fitted.weights[run], literal[-1], atol=1e-12)  # rounding of some 100 steps
-        np.testing.assert_allclose(fitted.trajectory[run], [literal[0], literal[2]], atol=1e-12)
+        # rounding of some 100 steps
+        np.testing.assert_allclose(fitted.weights[run], literal[-1], atol=1e-12)
+        np.testing.assert_allclose(
+            fitted.trajectory[run], [literal[0], literal[2]], atol=1e-12
+        )
     assert fitted.weights.dtype == np.float64
 
 
 @settings(max_examples=40)
 @given(st.data())
 def test_equals_a_plain_loop_for_any_shape_and_neighbours(data):
-    """Catches a batch left out or divided by another's size, a wrong place of a visit, a neighbour that starts late."""
+    """Catches a batch left out or divided by another's size, a wrong place of a
+    visit, a neighbour that starts late.
+    """
     n, d = data.draw(st.integers(2, 20)), data.draw(st.integers(1, 17))
-    hidden, output = data.draw(st.sampled_from([(None, "sigmoid"), (3, "sigmoid"), (3, "softmax")]))
+    hidden, output = data.draw(
+        st.sampled_from([(None, "sigmoid"), (3, "sigmoid"), (3, "softmax")])
+    )
     arguments = {
-        "n_runs": data.draw(st.integers(1, 4)), "batch_size": data.draw(st.integers(1, n)),
-        "steps": data.draw(st.integers(1, 25)), "learning_rate": 0.3, "hidden": hidden, "output": output,
-    }  # fmt: skip
+        "n_runs": data.draw(st.integers(1, 4)),
+        "batch_size": data.draw(st.integers(1, n)),
+        "steps": data.draw(st.integers(1, 25)),
+        "learning_rate": 0.3,
+        "hidden": hidden,
+        "output": output,
+    }
     X, y = problem(n, d)
     replacement = data.draw(st.integers(0, n - 1))
     others = [record for record in range(n) if record != replacement]
     neighbours = data.draw(st.lists(st.sampled_from(others), min_size=1, max_size=6))
     changed = (0.5 * X[replacement], 1) if data.draw(st.booleans()) else replacement
     chunk = data.draw(st.integers(1, 4))
-    fitted = fit_sgd(X, y, neighbours=neighbours, replacement=changed, chunk=chunk, device="cpu", **arguments)
-    features, label = changed if isinstance(changed, tuple) else (X[replacement], y[replacement])
+    fitted = fit_sgd(
+        X,
+        y,
+        neighbours=neighbours,
+        replacement=changed,
+        chunk=chunk,
+        device="cpu",
+        **arguments,
+    )
+    features, label = (
+        changed if isinstance(changed, tuple) else (X[replacement], y[replacement])
+    )
     for run in range(arguments["n_runs"]):
         ends = [plain_sgd(X, y, fitted, run, **arguments)[-1]]
         for record in neighbours:
@@ -89,36 +151,55 @@ def test_equals_a_plain_loop_for_any_shape_and_neighbours(data):
             modified[record], labels[record] = features, label
             ends.append(plain_sgd(modified, labels, fitted, run, **arguments)[-1])
         np.testing.assert_allclose(fitted.all_weights[run], ends, atol=1e-12)
-        np.testing.assert_allclose(fitted.distances[run], np.linalg.norm(ends[1:] - ends[0], axis=1), atol=1e-12)
+        np.testing.assert_allclose(
+            fitted.distances[run],
+            np.linalg.norm(ends[1:] - ends[0], axis=1),
+            atol=1e-12,
+        )
     never = fitted.visits == 0
-    assert (fitted.distances[never] == 0).all()  # parted by a gradient or not at all, never by rounding
+    # parted by a gradient or not at all, never by rounding
+    assert (fitted.distances[never] == 0).all()
 
 
 def test_empty_records_keep_their_places():
     X, y = problem()
     empty = np.arange(43) % 3 == 0
     fitted = fit_sgd(X, y, empty=empty, **SETTINGS)
-    literal = plain_sgd(X, y, fitted, 2, hidden=None, empty=set(np.flatnonzero(empty)), **SETTINGS)
+    literal = plain_sgd(
+        X, y, fitted, 2, hidden=None, empty=set(np.flatnonzero(empty)), **SETTINGS
+    )
     np.testing.assert_allclose(fitted.weights[2], literal[-1], atol=1e-12)
 
 
-@pytest.mark.parametrize(("hidden", "output"), [(None, "sigmoid"), (4, "sigmoid"), (4, "softmax")])
+@pytest.mark.parametrize(
+    ("hidden", "output"), [(None, "sigmoid"), (4, "sigmoid"), (4, "softmax")]
+)
 def test_logits_are_those_of_pytorch(hidden, output):
     X, y = problem()
     fitted = fit_sgd(X, y, hidden=hidden, output=output, **SETTINGS)
     z = torch.tensor(X)
     for depth, layer in enumerate(fitted.architecture.layers(fitted.weights[1])):
-        z = torch.nn.functional.linear(z.relu() if depth else z, *map(torch.tensor, (layer[:, :-1], layer[:, -1])))
-    np.testing.assert_allclose(fitted.logits(X)[1], z[:, 1] - z[:, 0] if output == "softmax" else z[:, 0], atol=1e-12)
+        z = torch.nn.functional.linear(
+            z.relu() if depth else z, *map(torch.tensor, (layer[:, :-1], layer[:, -1]))
+        )
+    np.testing.assert_allclose(
+        fitted.logits(X)[1],
+        z[:, 1] - z[:, 0] if output == "softmax" else z[:, 0],
+        atol=1e-12,
+    )
 
 
 def test_order_and_initialisation_vary_apart():
-    """The two sources of variability of Hyland and Tople: the same initial weights for all runs leave the order."""
+    """The two sources of variability of Hyland and Tople: the same initial weights
+    for all runs leave the order.
+    """
     X, y = problem()
     fixed = fit_sgd(X, y, init_seeds=4, checkpoints=(0,), **SETTINGS)
     assert (fixed.trajectory[:, 0] == fixed.trajectory[0, 0]).all()
     assert len(np.unique(fixed.weights[:, 0])) == 5
-    given_weights = fit_sgd(X, y, init_seeds=4, initial=fixed.trajectory[0, 0], **SETTINGS)
+    given_weights = fit_sgd(
+        X, y, init_seeds=4, initial=fixed.trajectory[0, 0], **SETTINGS
+    )
     np.testing.assert_array_equal(given_weights.weights, fixed.weights)
 
 
@@ -128,14 +209,24 @@ def test_initial_weights_have_the_stated_distribution():
     hidden, out = model.layers(np.stack([model.initial(seed) for seed in range(50)]))
     assert (hidden[..., -1] == 0).all()
     assert (out[..., -1] == 0).all()
-    for weights, limit in ((hidden[..., :-1], np.sqrt(6 / 108)), (out[..., :-1], np.sqrt(6 / 9))):
+    for weights, limit in (
+        (hidden[..., :-1], np.sqrt(6 / 108)),
+        (out[..., :-1], np.sqrt(6 / 9)),
+    ):
         uniform = stats.uniform(-limit, 2 * limit)
         assert stats.kstest(weights.ravel(), uniform.cdf).pvalue > 1e-3
-        assert stats.kstest(hidden[..., :-1].ravel() * 1.1, stats.uniform(-0.236, 0.472).cdf).pvalue < 1e-3
+        assert (
+            stats.kstest(
+                hidden[..., :-1].ravel() * 1.1, stats.uniform(-0.236, 0.472).cdf
+            ).pvalue
+            < 1e-3
+        )
 
 
 def test_parameters_are_those_of_the_paper():
-    """Hyland and Tople, Section VI-E: 817 parameters; 521, which are 10 hidden units on 50 features, not 16."""
+    """Hyland and Tople, Section VI-E: 817 parameters; 521, which are 10 hidden units
+    on 50 features, not 16.
+    """
     assert Architecture(d=100, hidden=8).n_parameters == 817
     assert Architecture(d=50, hidden=10).n_parameters == 521
     assert Architecture(d=50, hidden=16).n_parameters == 833

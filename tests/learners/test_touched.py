@@ -1,4 +1,6 @@
-"""How a record's own models vote: exact against plain sums, whatever the blocks, at the ends of the integer types."""
+"""How a record's own models vote: exact against plain sums, whatever the blocks, at
+the ends of the integer types.
+"""
 
 import numpy as np
 import pytest
@@ -9,7 +11,9 @@ from dpnotes.learners import TouchedVotes
 
 
 def plain(votes, membership, n_classes):
-    """Running sums of (k - fewest)^2, [D, queries], one record and one query at a time in Python's integers."""
+    """Running sums of (k - fewest)^2, [D, queries], one record and one query at a
+    time in Python's integers.
+    """
     k, _, queries = votes.shape
     sums = []
     for row in membership:
@@ -39,12 +43,18 @@ def in_blocks(blocks, *arguments, **settings):
     width=st.integers(1, 40),
     seed=st.integers(0, 2**31),
 )
-def test_sums_equal_the_plain_ones_whatever_the_blocks(k, n_classes, queries, abstain, records, width, seed):
+def test_sums_equal_the_plain_ones_whatever_the_blocks(
+    k, n_classes, queries, abstain, records, width, seed
+):
     generator = np.random.default_rng(seed)
-    votes = generator.integers(n_classes + abstain, size=(k, 4, queries), dtype=np.uint8)
+    votes = generator.integers(
+        n_classes + abstain, size=(k, 4, queries), dtype=np.uint8
+    )
     membership = generator.integers(4, size=(7, k))
     expected = plain(votes, membership, n_classes)
-    touched = in_blocks((records, width), membership, n_teachers=4, n_classes=n_classes, device="cpu")
+    touched = in_blocks(
+        (records, width), membership, n_teachers=4, n_classes=n_classes, device="cpu"
+    )
     cut = int(generator.integers(queries + 1))
     found = [touched.add(votes[:, :, :cut]), touched.add(votes[:, :, cut:])]
     assert (np.concatenate(found) == expected.max(0)).all()
@@ -54,12 +64,16 @@ def test_sums_equal_the_plain_ones_whatever_the_blocks(k, n_classes, queries, ab
 @pytest.mark.parametrize("k", [255, 256, 300, 1000])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_counts_beyond_a_byte(k, n_classes):
-    """k = 256 is the first that eight bits would wrap to 0; agreement and dissent both reach the ends."""
+    """k = 256 is the first that eight bits would wrap to 0; agreement and dissent
+    both reach the ends.
+    """
     generator = np.random.default_rng(k)
     votes = generator.integers(n_classes, size=(k, 3, 20), dtype=np.uint8)
     votes[:, 0] = 1  # records of teacher 0: all models agree
     votes[:, 1] = 0
-    membership = np.vstack([np.zeros(k, int), np.ones(k, int), generator.integers(3, size=(4, k))])
+    membership = np.vstack(
+        [np.zeros(k, int), np.ones(k, int), generator.integers(3, size=(4, k))]
+    )
     touched = TouchedVotes(membership, n_teachers=3, n_classes=n_classes, device="cpu")
     expected = plain(votes, membership, n_classes)
     assert (touched.add(votes) == expected.max(0)).all()
@@ -68,7 +82,9 @@ def test_counts_beyond_a_byte(k, n_classes):
 
 
 def test_sums_beyond_32_bits():
-    """At k = 300, 2^31 / k^2 = 23,860 queries; 40 calls of 1,000 pass it, one of them within a block of int64 sums."""
+    """At k = 300, 2^31 / k^2 = 23,860 queries; 40 calls of 1,000 pass it, one of
+    them within a block of int64 sums.
+    """
     votes = np.ones((300, 1, 1000), np.uint8)
     membership = np.zeros((2, 300), int)
     touched = TouchedVotes(membership, n_teachers=1, device="cpu")
@@ -81,10 +97,19 @@ def test_sums_beyond_32_bits():
 @pytest.mark.parametrize("blocks", [(3, 8), (3, 5), (100, 100)])
 def test_stops_after_the_query_that_reaches_the_limit(blocks):
     generator = np.random.default_rng(1)
-    votes, membership = generator.integers(2, size=(9, 4, 50)), generator.integers(4, size=(12, 9))
+    votes, membership = (
+        generator.integers(2, size=(9, 4, 50)),
+        generator.integers(4, size=(12, 9)),
+    )
     expected = plain(votes, membership, 2)
     largest = expected.max(0)
-    for limit in (1, int(largest[7]), int(largest[7]) + 1, int(largest[-1]), int(largest[-1]) + 1):
+    for limit in (
+        1,
+        int(largest[7]),
+        int(largest[7]) + 1,
+        int(largest[-1]),
+        int(largest[-1]) + 1,
+    ):
         touched = in_blocks(blocks, membership, n_teachers=4, device="cpu")
         added = min(50, int(np.searchsorted(largest, limit)) + 1)
         assert (touched.add(votes, limit=limit) == largest[:added]).all()
@@ -109,11 +134,18 @@ def test_read_only_votes_and_no_queries():
         (np.zeros((1, 2**15), int), None, {}, "at most 32767 partitions, got k=32768"),
         ([[0]], None, {"n_classes": 256}, "n_classes must be >= 2 and <= .*255"),
         ([[0]], None, {"n_teachers": 0}, "n_teachers must be >= 1"),
-        ([[0, 0]], np.zeros((2, 3, 4), int), {}, r"votes must be integers of shape \[2, 2, queries\]"),
+        (
+            [[0, 0]],
+            np.zeros((2, 3, 4), int),
+            {},
+            r"votes must be integers of shape \[2, 2, queries\]",
+        ),
         ([[0, 0]], np.full((2, 2, 4), 3), {}, r"votes must be in 0..2, got 3..3"),
         ([[0, 0]], np.zeros((2, 2, 4)), {}, "votes must be integers"),
     ],
 )
 def test_bad_input_is_named(membership, votes, change, message):
     with pytest.raises(ValueError, match=message):
-        TouchedVotes(np.asarray(membership), **{"n_teachers": 2, "device": "cpu", **change}).add(votes)
+        TouchedVotes(
+            np.asarray(membership), **{"n_teachers": 2, "device": "cpu", **change}
+        ).add(votes)

@@ -1,4 +1,6 @@
-"""Subsamples and partitions: every record where it should be, uniform, independent of the others."""
+"""Subsamples and partitions: every record where it should be, uniform, independent
+of the others.
+"""
 
 import numpy as np
 import pytest
@@ -10,9 +12,16 @@ from dpnotes.mechanisms import draw_partitions, draw_subsets, hash_chunks
 def test_subsets_have_the_promised_repeats():
     free = draw_subsets(50, subsample=50, n_models=20, replace=False, seed=1)
     assert all(len(set(row)) == 50 for row in free.tolist())
-    split = draw_subsets(60, subsample=3, n_models=20, replace=False, scheme="split", seed=1)
+    split = draw_subsets(
+        60, subsample=3, n_models=20, replace=False, scheme="split", seed=1
+    )
     assert len(set(split.ravel().tolist())) == 60
-    assert any(len(set(row)) < 50 for row in draw_subsets(50, subsample=50, n_models=3, replace=True, seed=1).tolist())
+    assert any(
+        len(set(row)) < 50
+        for row in draw_subsets(
+            50, subsample=50, n_models=3, replace=True, seed=1
+        ).tolist()
+    )
 
 
 def test_streams_do_not_depend_on_the_number_of_models():
@@ -20,7 +29,9 @@ def test_streams_do_not_depend_on_the_number_of_models():
     many = draw_subsets(100, subsample=5, n_models=7, replace=True, seed=3)
     np.testing.assert_array_equal(few, many[:2])
     assert len(np.unique(many, axis=0)) == 7
-    assert (draw_subsets(100, subsample=5, n_models=2, replace=True, seed=4) != few).any()
+    assert (
+        draw_subsets(100, subsample=5, n_models=2, replace=True, seed=4) != few
+    ).any()
 
 
 @pytest.mark.parametrize("scheme", ["independent", "balanced"])
@@ -39,7 +50,9 @@ def test_every_record_is_in_one_chunk_of_each_partition(scheme):
 
 def test_balanced_chunks_differ_by_one_and_a_new_record_joins_a_small_one():
     for n in (53, 56, 7):
-        drawn = draw_partitions(n, n_chunks=7, n_partitions=4, scheme="balanced", seed=0)
+        drawn = draw_partitions(
+            n, n_chunks=7, n_partitions=4, scheme="balanced", seed=0
+        )
         for column, joining in zip(drawn.chunk.T, drawn.joining, strict=True):
             sizes = np.bincount(column, minlength=7)
             assert sizes.max() - sizes.min() <= 1
@@ -48,11 +61,15 @@ def test_balanced_chunks_differ_by_one_and_a_new_record_joins_a_small_one():
 
 
 def test_chunks_are_uniform_and_independent_chunks_vary_in_size():
-    """Chi-square at 1e-3 over the 9 cells of two records' chunks; balanced partitions fail it, as two records repel."""
+    """Chi-square at 1e-3 over the 9 cells of two records' chunks; balanced
+    partitions fail it, as two records repel.
+    """
     k = 20_000
 
     def p_values(scheme):
-        chunk = draw_partitions(6, n_chunks=3, n_partitions=k, scheme=scheme, seed=11).chunk
+        chunk = draw_partitions(
+            6, n_chunks=3, n_partitions=k, scheme=scheme, seed=11
+        ).chunk
         pair = stats.chisquare(np.bincount(3 * chunk[0] + chunk[5], minlength=9)).pvalue
         return pair, stats.chisquare(np.bincount(chunk[2], minlength=3)).pvalue
 
@@ -74,11 +91,21 @@ def test_independent_chunks_do_not_depend_on_how_many_records_follow():
 def test_hashed_chunks_depend_on_the_identifier_and_the_key_alone():
     names = [f"person {i}" for i in range(30_000)]
     chunk = hash_chunks(names, n_chunks=7, n_partitions=2, key=b"k")
-    assert (hash_chunks(names[::-1][:5], n_chunks=7, n_partitions=2, key=b"k") == chunk[::-1][:5]).all()
-    assert (hash_chunks(names, n_chunks=7, n_partitions=1, key=b"k") == chunk[:, :1]).all()
+    assert (
+        hash_chunks(names[::-1][:5], n_chunks=7, n_partitions=2, key=b"k")
+        == chunk[::-1][:5]
+    ).all()
+    assert (
+        hash_chunks(names, n_chunks=7, n_partitions=1, key=b"k") == chunk[:, :1]
+    ).all()
     assert (hash_chunks(names, n_chunks=7, n_partitions=2, key=b"l") != chunk).any()
-    assert (hash_chunks([b"person 0"], n_chunks=7**5, n_partitions=2, key=b"k") != chunk[:1]).any()
-    assert stats.chisquare(np.bincount(7 * chunk[:, 0] + chunk[:, 1], minlength=49)).pvalue > 1e-3
+    assert (
+        hash_chunks([b"person 0"], n_chunks=7**5, n_partitions=2, key=b"k") != chunk[:1]
+    ).any()
+    assert (
+        stats.chisquare(np.bincount(7 * chunk[:, 0] + chunk[:, 1], minlength=49)).pvalue
+        > 1e-3
+    )
     assert hash_chunks([], n_chunks=7, n_partitions=2, key=b"k").shape == (0, 2)
 
 
@@ -98,8 +125,16 @@ CHUNKS = {"n": 10, "n_chunks": 3, "n_partitions": 2}
         (draw_partitions, {**CHUNKS, "n": 0}, "n must be >= 1, got n=0"),
         (draw_partitions, {**CHUNKS, "n_chunks": 0}, "n_chunks must be >= 1"),
         (draw_partitions, {**CHUNKS, "n_partitions": 0}, "n_partitions must be >= 1"),
-        (draw_partitions, {**CHUNKS, "n_chunks": 11, "scheme": "balanced"}, "n_chunks must be at most n=10 for"),
-        (draw_partitions, {**CHUNKS, "scheme": "equal"}, "scheme must be one of 'independent', 'balanced', got"),
+        (
+            draw_partitions,
+            {**CHUNKS, "n_chunks": 11, "scheme": "balanced"},
+            "n_chunks must be at most n=10 for",
+        ),
+        (
+            draw_partitions,
+            {**CHUNKS, "scheme": "equal"},
+            "scheme must be one of 'independent', 'balanced', got",
+        ),
     ],
 )
 def test_bad_parameters_are_named(draw, change, message):

@@ -1,4 +1,6 @@
-"""Additive noise: its law from a seed, and real noise with digits on demand, whose making no decision depends on."""
+"""Additive noise: its law from a seed, and real noise with digits on demand, whose
+making no decision depends on.
+"""
 
 from fractions import Fraction
 
@@ -48,7 +50,9 @@ def test_gaussian_releases_have_the_probabilities_of_the_real_mechanism(sigma, o
 
 def test_one_point_of_a_coarse_grid_has_the_probability_of_its_cell(monkeypatch):
     monkeypatch.setattr(_exact, "GRID_BITS", 0)  # steps of 1
-    released = _exact.add_rounded(np.full(100_000, 0.3), GaussianReals(100_000, 1.5, seeded(1)))
+    released = _exact.add_rounded(
+        np.full(100_000, 0.3), GaussianReals(100_000, 1.5, seeded(1))
+    )
     points = np.arange(-5, 6)
     edges = np.concatenate([[-np.inf], points[:-1] + 0.5, [np.inf]])
     expected = np.diff(stats.norm(0.3, 1.5).cdf(edges))
@@ -68,7 +72,10 @@ def test_norm_noise_has_a_gamma_norm_and_a_uniform_direction(d, rate):
     if d == 1:
         assert stats.binomtest(int((directions > 0).sum()), n).pvalue > 1e-4
     else:  # the squared first coordinate of a uniform direction
-        assert chi_square(directions[:, 0] ** 2, stats.beta(0.5, (d - 1) / 2), cells=20) > 1e-4
+        assert (
+            chi_square(directions[:, 0] ** 2, stats.beta(0.5, (d - 1) / 2), cells=20)
+            > 1e-4
+        )
         assert abs(stats.spearmanr(norms, directions[:, 0]).statistic) < 5 / np.sqrt(n)
 
 
@@ -79,10 +86,21 @@ def test_a_normal_number_is_one_to_its_last_digits():
     assert bits == 128
     assert set(upper - lower) == {1}
     for shift in (8, 40, 64, 100, 120):  # the digits far behind the point are uniform
-        assert stats.chisquare(np.bincount([(int(x) >> shift) & 15 for x in lower], minlength=16)).pvalue > 1e-3
+        assert (
+            stats.chisquare(
+                np.bincount([(int(x) >> shift) & 15 for x in lower], minlength=16)
+            ).pvalue
+            > 1e-3
+        )
 
 
-@pytest.mark.parametrize("make", [lambda b: GaussianReals(300, 0.7, b), lambda b: NormReals(10, 0.7, b, n_vectors=30)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda b: GaussianReals(300, 0.7, b),
+        lambda b: NormReals(10, 0.7, b, n_vectors=30),
+    ],
+)
 def test_digits_drawn_later_lie_in_the_interval_known_before(make):
     noise = make(seeded(2))
     wide = noise.interval()
@@ -95,9 +113,18 @@ def test_digits_drawn_later_lie_in_the_interval_known_before(make):
     assert (narrow.upper - narrow.lower < (wide.upper - wide.lower) << 8).all()
 
 
-@pytest.mark.parametrize("make", [lambda b: GaussianReals(300, 0.7, b), lambda b: NormReals(10, 0.7, b, n_vectors=30)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda b: GaussianReals(300, 0.7, b),
+        lambda b: NormReals(10, 0.7, b, n_vectors=30),
+    ],
+)
 def test_a_release_is_the_nearest_multiple_to_the_real_sum(make):
-    noise, values = make(seeded(3)), np.random.default_rng(4).normal(size=300) * 10.0 ** np.arange(-150, 150)
+    noise, values = (
+        make(seeded(3)),
+        np.random.default_rng(4).normal(size=300) * 10.0 ** np.arange(-150, 150),
+    )
     values = np.clip(values, -1e5, 1e5)
     released = _exact.add_rounded(values, noise)
     noise.refine(256)
@@ -105,7 +132,10 @@ def test_a_release_is_the_nearest_multiple_to_the_real_sum(make):
     step = Fraction(2) ** (-25)  # 0.7 lies in [1/2, 1)
     for value, result, low, high in zip(values, released, lower, upper, strict=True):
         for end in (low, high):
-            assert abs(Fraction(result) - Fraction(value) - Fraction(int(end), 1 << bits)) <= step / 2
+            assert (
+                abs(Fraction(result) - Fraction(value) - Fraction(int(end), 1 << bits))
+                <= step / 2
+            )
 
 
 def test_a_direction_of_which_no_digit_is_known_draws_more():
@@ -120,8 +150,13 @@ def test_a_direction_of_which_no_digit_is_known_draws_more():
 
 
 def test_an_undecided_candidate_gets_more_digits_and_keeps_them():
-    # u = 0 in 64 digits is kept with a probability just below 1: a second word of ones leaves that open
-    first = (0).to_bytes(8, "little") + (0).to_bytes(4, "little") + (2**32 - 1).to_bytes(4, "little")
+    # u = 0 in 64 digits is kept with a probability just below 1: a second word of ones
+    # leaves that open
+    first = (
+        (0).to_bytes(8, "little")
+        + (0).to_bytes(4, "little")
+        + (2**32 - 1).to_bytes(4, "little")
+    )
     ones = b"\xff" * 4 + (2**32 - 1 - 2**10).to_bytes(4, "little")
     numbers = Normals(1, Script(first, ones, seed=8))
     lower, upper, bits = numbers.interval()
@@ -133,7 +168,8 @@ def test_a_sum_on_the_border_of_two_points_draws_more_digits():
     noise = GaussianReals(1, 1.0, seeded(6))
     low, _, bits = noise.interval()
     border = Fraction(2) ** -25  # half a step
-    value = border - Fraction(2 * int(low[0]) + 1, 2 << bits) % (2 * border)  # the border is amid what is known
+    # the border is amid what is known
+    value = border - Fraction(2 * int(low[0]) + 1, 2 << bits) % (2 * border)
     assert Fraction(float(value)) == value
     released = _exact.add_rounded(np.array([float(value)]), noise)
     assert noise.interval().bits > bits
@@ -148,7 +184,11 @@ def test_the_table_of_cells_is_certain():
         assert entry == bits_of(sum(terms[: j + 1]) / sum(terms), _exact.CELL_BITS)
     for (low, high), j in zip(_exact._cell_bounds(40), range(8), strict=False):
         true = sum(terms[: j + 1]) / sum(terms)
-        assert mp.mpf(low.numerator) / low.denominator <= true <= mp.mpf(high.numerator) / high.denominator
+        assert (
+            mp.mpf(low.numerator) / low.denominator
+            <= true
+            <= mp.mpf(high.numerator) / high.denominator
+        )
         assert high - low < Fraction(1, 10**36)
 
 
@@ -161,12 +201,18 @@ def test_a_word_at_the_bound_of_two_cells_is_decided_by_later_digits(digits, j):
     for side, cell in ((-1, j), (1, j + 1)):
         number = bound + side * (1 << (640 - digits - 20))
         word = number >> (640 - _exact.CELL_BITS)
-        later = [(number >> (640 - _exact.CELL_BITS - 64 * i)) & (2**64 - 1) for i in range(1, 9)]
+        later = [
+            (number >> (640 - _exact.CELL_BITS - 64 * i)) & (2**64 - 1)
+            for i in range(1, 9)
+        ]
         script = Script(*(part.to_bytes(8, "little") for part in later))
         assert _exact._cell(word, script) == cell
 
 
-@pytest.mark.parametrize("exponent", [Fraction(1, 3), Fraction(0), Fraction(5, 2), Fraction(300), Fraction(1, 2**70)])
+@pytest.mark.parametrize(
+    "exponent",
+    [Fraction(1, 3), Fraction(0), Fraction(5, 2), Fraction(300), Fraction(1, 2**70)],
+)
 @pytest.mark.parametrize("digits", [40, 100, 300])
 def test_a_number_near_the_exponential_is_decided_by_later_digits(exponent, digits):
     mp.prec = 1500
@@ -178,40 +224,66 @@ def test_a_number_near_the_exponential_is_decided_by_later_digits(exponent, digi
             continue
         words = [(number >> (bits - 32 * i)) & (2**32 - 1) for i in range(1, 33)]
         script = Script(*(word.to_bytes(4, "little") for word in words[1:]))
-        assert _exact._below_exp(words[0], lambda _: (exponent, exponent), script) == (side < 0)
+        assert _exact._below_exp(words[0], lambda _: (exponent, exponent), script) == (
+            side < 0
+        )
 
 
 @pytest.mark.parametrize("beta", [1e-300, 0.05, 1.0, 40.0, 1e300])
 def test_soft_votes_have_the_probabilities_of_the_exponential_mechanism(beta):
     scores = np.array([3.0, 2.0, 2.5])
-    drawn = _exact.softmax_draws(np.tile(scores, (20_000, 1)), beta, seeded([int(np.log2(beta)) + 2000]))
+    drawn = _exact.softmax_draws(
+        np.tile(scores, (20_000, 1)), beta, seeded([int(np.log2(beta)) + 2000])
+    )
     weights = np.exp(np.clip(beta * (scores - 3), -700, 0))
     expected = 20_000 * weights / weights.sum()
     counts = np.bincount(drawn, minlength=3)
     seen = expected > 5
     assert counts[~seen].sum() <= 20
     if seen.sum() > 1:
-        assert stats.chisquare(counts[seen], expected[seen] * counts[seen].sum() / expected[seen].sum()).pvalue > 1e-4
+        assert (
+            stats.chisquare(
+                counts[seen], expected[seen] * counts[seen].sum() / expected[seen].sum()
+            ).pvalue
+            > 1e-4
+        )
 
 
 @pytest.mark.parametrize(("a", "b"), [(0.0, 0.0), (1.0, 0.0), (3.0, 5.0)])
 def test_noisy_votes_have_the_probabilities_of_real_noise(a, b):
     n, sigma = 20_000, 2.0
     rows = np.tile([a, b], (n, 1))
-    wins = int((_exact.argmax_after(rows, GaussianReals(2 * n, sigma, seeded(9))) == 0).sum())
-    assert stats.binomtest(wins, n, stats.norm.cdf((a - b) / sigma / np.sqrt(2))).pvalue > 1e-4
-    wins = int((_exact.argmax_after(rows, NormReals(1, sigma, seeded(10), n_vectors=2 * n)) == 0).sum())
+    wins = int(
+        (_exact.argmax_after(rows, GaussianReals(2 * n, sigma, seeded(9))) == 0).sum()
+    )
+    assert (
+        stats.binomtest(wins, n, stats.norm.cdf((a - b) / sigma / np.sqrt(2))).pvalue
+        > 1e-4
+    )
+    wins = int(
+        (
+            _exact.argmax_after(rows, NormReals(1, sigma, seeded(10), n_vectors=2 * n))
+            == 0
+        ).sum()
+    )
     margin = abs(a - b) / sigma
     behind = (2 + margin) / 4 * np.exp(-margin)
     assert stats.binomtest(wins, n, 1 - behind if a >= b else behind).pvalue > 1e-4
-    above = int(_exact.reaches_after(rows[:, 0], b, GaussianReals(n, sigma, seeded(11))).sum())
+    above = int(
+        _exact.reaches_after(rows[:, 0], b, GaussianReals(n, sigma, seeded(11))).sum()
+    )
     assert stats.binomtest(above, n, stats.norm.cdf((a - b) / sigma)).pvalue > 1e-4
 
 
 def test_float_noise_is_the_quantile_of_each_word():
     words = [0, 1, -1, 2**62, -(2**62), 2**63 - 1, -(2**63)]
-    numbers = _exact.normal_floats(len(words), Script(*(word.to_bytes(8, "little", signed=True) for word in words)))
-    expected = [stats.norm.ppf((abs(word) + 0.5) / 2**64) * (-1 if word >= 0 else 1) for word in words]
+    numbers = _exact.normal_floats(
+        len(words), Script(*(word.to_bytes(8, "little", signed=True) for word in words))
+    )
+    expected = [
+        stats.norm.ppf((abs(word) + 0.5) / 2**64) * (-1 if word >= 0 else 1)
+        for word in words
+    ]
     np.testing.assert_allclose(numbers, expected, rtol=1e-12)
     assert np.abs(numbers).max() < 9.2
     assert not np.isin(_exact.normal_floats(1000), _exact.normal_floats(1000)).any()
@@ -220,22 +292,33 @@ def test_float_noise_is_the_quantile_of_each_word():
 def test_scales_are_those_of_the_rows():
     values, scales = np.zeros((3, 4000)), [1e-3, 1.0, 1e3]
     for seed in (None, 0):
-        assert add_gaussian(values, sigma=2.0, scales=scales, seed=seed).std(axis=1) == pytest.approx(
-            2 * np.array(scales), rel=0.1
+        assert add_gaussian(values, sigma=2.0, scales=scales, seed=seed).std(
+            axis=1
+        ) == pytest.approx(2 * np.array(scales), rel=0.1)
+        norms = np.linalg.norm(
+            add_norm_noise(values, rate=2.0, scales=scales, seed=seed), axis=1
         )
-        norms = np.linalg.norm(add_norm_noise(values, rate=2.0, scales=scales, seed=seed), axis=1)
         assert norms == pytest.approx(2000 * np.array(scales), rel=0.1)
 
 
 @pytest.mark.parametrize(
-    "release", [lambda v, **s: add_gaussian(v, sigma=1.0, **s), lambda v, **s: add_norm_noise(v, rate=1.0, **s)]
+    "release",
+    [
+        lambda v, **s: add_gaussian(v, sigma=1.0, **s),
+        lambda v, **s: add_norm_noise(v, rate=1.0, **s),
+    ],
 )
 def test_bad_arguments_are_named_and_values_are_not_told(release):
     with pytest.raises(ValueError, match=r"^values must be finite$"):
         release([1.0, np.inf])
-    with pytest.raises(ValueError, match="scales must be finite and > 0, got scales=inf"):
+    with pytest.raises(
+        ValueError, match="scales must be finite and > 0, got scales=inf"
+    ):
         release(np.zeros((2, 2)), scales=[1.0, np.inf])
-    with pytest.raises(ValueError, match=r"scales must have one entry for each of the 2 rows, got shape \(3,\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"scales must have one entry for each of the 2 rows, got shape \(3,\)",
+    ):
         release(np.zeros((2, 2)), scales=[1.0, 1.0, 1.0])
     with pytest.raises(TypeError, match="seed must be an integer"):
         release(np.zeros(2), seed="x")
@@ -273,10 +356,12 @@ def test_norm_noise_is_gamma_in_norm_and_uniform_in_direction(shape):
     if d == 1:
         assert fits(flat[:, 0], stats.laplace(scale=1 / rate))
         return
-    fixed = np.arange(1.0, d + 1) / np.linalg.norm(np.arange(1.0, d + 1))  # no coordinate axis
+    # no coordinate axis
+    fixed = np.arange(1.0, d + 1) / np.linalg.norm(np.arange(1.0, d + 1))
     cosine = flat @ fixed / norms
     assert fits(cosine**2, stats.beta(0.5, (d - 1) / 2))
-    assert not fits(cosine**2, stats.beta(0.5, 1.1 * (d - 1) / 2))  # power: squares 10% off
+    # power: squares 10% off
+    assert not fits(cosine**2, stats.beta(0.5, 1.1 * (d - 1) / 2))
     assert stats.binomtest(int((cosine > 0).sum()), len(cosine)).pvalue > LEVEL
     assert abs(stats.spearmanr(norms, cosine**2).statistic) < 4 / np.sqrt(len(norms))
 
@@ -296,14 +381,41 @@ def test_noise_comes_from_the_given_seed_alone():
     assert norm_noise((2, 3), rate=1.0, seed=0).shape == (2, 3)
 
 
-@pytest.mark.parametrize(("draw", "error", "message"), [
-    (lambda: norm_noise(2, rate=1.0, seed=0, n_repeats=0), ValueError, "n_repeats must be >= 1, got n_repeats=0"),
-    (lambda: norm_noise(2, rate=1.0, seed=0, n_repeats=2.0), TypeError, "n_repeats must be an integer >= 1"),
-    (lambda: norm_noise(3, rate=-1.0, seed=0), ValueError, "rate must be > 0, got rate="),
-    (lambda: add_gaussian(np.zeros(3), sigma=1.0, seed=-1), ValueError, "seed must be >= 0, got seed=-1"),
-    (lambda: add_gaussian(np.zeros(3), sigma="2", seed=0), TypeError, "sigma must be a number, got sigma='2'"),
-    (lambda: add_gaussian(np.zeros(3), sigma=np.inf, seed=0), ValueError, "sigma must be finite and > 0, got sigma="),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("draw", "error", "message"),
+    [
+        (
+            lambda: norm_noise(2, rate=1.0, seed=0, n_repeats=0),
+            ValueError,
+            "n_repeats must be >= 1, got n_repeats=0",
+        ),
+        (
+            lambda: norm_noise(2, rate=1.0, seed=0, n_repeats=2.0),
+            TypeError,
+            "n_repeats must be an integer >= 1",
+        ),
+        (
+            lambda: norm_noise(3, rate=-1.0, seed=0),
+            ValueError,
+            "rate must be > 0, got rate=",
+        ),
+        (
+            lambda: add_gaussian(np.zeros(3), sigma=1.0, seed=-1),
+            ValueError,
+            "seed must be >= 0, got seed=-1",
+        ),
+        (
+            lambda: add_gaussian(np.zeros(3), sigma="2", seed=0),
+            TypeError,
+            "sigma must be a number, got sigma='2'",
+        ),
+        (
+            lambda: add_gaussian(np.zeros(3), sigma=np.inf, seed=0),
+            ValueError,
+            "sigma must be finite and > 0, got sigma=",
+        ),
+    ],
+)
 def test_bad_scales_are_named(draw, error, message):
     with pytest.raises(error, match=message):
         draw()

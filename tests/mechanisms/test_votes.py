@@ -1,4 +1,6 @@
-"""Private votes: exact distributions with power, the stated guarantee attained, repeats and chunks, bad input."""
+"""Private votes: exact distributions with power, the stated guarantee attained,
+repeats and chunks, bad input.
+"""
 
 import numpy as np
 import pytest
@@ -6,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
-from dpnotes.mechanisms import _votes, confident_vote, gaussian_vote, laplace_vote, soft_vote, vote_counts
+from dpnotes.mechanisms import (
+    _votes,
+    confident_vote,
+    gaussian_vote,
+    laplace_vote,
+    soft_vote,
+    vote_counts,
+)
 
 LEVEL = 1e-3  # false positives of each test; seeds are fixed
 TRIALS = 40_000
@@ -14,11 +23,24 @@ COUNTS = [[6.0, 4.0, 2.0, 0.0], [3.0, 3.0, 3.0, 3.0]]
 
 
 VOTES = {
-    "laplace": lambda counts, seed=0, **more: laplace_vote(counts, scale=3.0, seed=seed, **more),
-    "gaussian": lambda counts, seed=0, **more: gaussian_vote(counts, sigma=4.0, seed=seed, **more),
-    "soft": lambda counts, seed=0, **more: soft_vote(counts, beta=0.3, seed=seed, **more),
+    "laplace": lambda counts, seed=0, **more: laplace_vote(
+        counts, scale=3.0, seed=seed, **more
+    ),
+    "gaussian": lambda counts, seed=0, **more: gaussian_vote(
+        counts, sigma=4.0, seed=seed, **more
+    ),
+    "soft": lambda counts, seed=0, **more: soft_vote(
+        counts, beta=0.3, seed=seed, **more
+    ),
     "confident": lambda counts, seed=0, **more: (
-        confident_vote(counts, threshold=5.0, sigma_threshold=2.0, sigma_answer=4.0, seed=seed, **more).labels
+        confident_vote(
+            counts,
+            threshold=5.0,
+            sigma_threshold=2.0,
+            sigma_answer=4.0,
+            seed=seed,
+            **more,
+        ).labels
     ),
 }
 
@@ -30,7 +52,11 @@ def argmax_law(counts, density, distribution):
     def chance(c):
         rivals = np.delete(counts, c)
         return integrate.quad(
-            lambda z: density(z) * np.prod(distribution(z + counts[c] - rivals)), -80, 80, points=[0], limit=400
+            lambda z: density(z) * np.prod(distribution(z + counts[c] - rivals)),
+            -80,
+            80,
+            points=[0],
+            limit=400,
         )[0]
 
     return np.array([chance(c) for c in range(len(counts))])
@@ -59,15 +85,28 @@ def test_votes_have_the_exact_law(name):
         observed = np.bincount(labels[:, query], minlength=4)
         distribution = DISTRIBUTIONS[name](counts, 1.0)
         assert distribution.sum() == pytest.approx(1.0, abs=1e-6)  # quadrature
-        assert stats.chisquare(observed, TRIALS * distribution / distribution.sum()).pvalue > LEVEL
+        assert (
+            stats.chisquare(observed, TRIALS * distribution / distribution.sum()).pvalue
+            > LEVEL
+        )
     wrong = DISTRIBUTIONS[name](COUNTS[0], 1.1)
-    assert stats.chisquare(np.bincount(labels[:, 0], minlength=4), TRIALS * wrong / wrong.sum()).pvalue < LEVEL
+    assert (
+        stats.chisquare(
+            np.bincount(labels[:, 0], minlength=4), TRIALS * wrong / wrong.sum()
+        ).pvalue
+        < LEVEL
+    )
 
 
 def test_confident_vote_has_the_law_of_its_two_noises():
     counts = [[7.0, 3.0], [5.0, 5.0]]
     labels, answered = confident_vote(
-        counts, threshold=8.0, sigma_threshold=2.0, sigma_answer=4.0, seed=4, n_repeats=TRIALS
+        counts,
+        threshold=8.0,
+        sigma_threshold=2.0,
+        sigma_answer=4.0,
+        seed=4,
+        n_repeats=TRIALS,
     )
     assert (labels.dtype, answered.dtype) == (np.int64, np.bool_)
     assert ((labels == -1) == ~answered).all()
@@ -76,7 +115,8 @@ def test_confident_vote_has_the_law_of_its_two_noises():
         reached = stats.norm.sf((8.0 - max(first, second)) / 2.0)
         assert stats.binomtest(given_answer, TRIALS, reached).pvalue > LEVEL
         assert stats.binomtest(given_answer, TRIALS, reached * 0.9).pvalue < LEVEL
-        # given that the threshold is reached the answer has GNMax's distribution: the two noises are independent
+        # given that the threshold is reached the answer has GNMax's distribution: the
+        # two noises are independent
         lost = stats.norm.sf((first - second) / (4.0 * np.sqrt(2)))
         wrong = int((labels[answered[:, query], query] == 1).sum())
         assert stats.binomtest(wrong, given_answer, lost).pvalue > LEVEL
@@ -86,10 +126,14 @@ def test_confident_vote_has_the_law_of_its_two_noises():
 
 def test_confident_vote_stops_for_good():
     sure = {"threshold": 0.0, "sigma_threshold": 1e-3, "sigma_answer": 1e-3, "seed": 0}
-    labels, answered = confident_vote([[1, 9], [9, 1], [1, 9], [9, 1]], answers=2, n_repeats=3, **sure)
+    labels, answered = confident_vote(
+        [[1, 9], [9, 1], [1, 9], [9, 1]], answers=2, n_repeats=3, **sure
+    )
     assert labels.tolist() == [[1, 0, -1, -1]] * 3
     assert answered.tolist() == [[True, True, False, False]] * 3
-    _, skipped = confident_vote([[9, 1], [0, 1], [9, 1], [9, 1]], answers=2, **{**sure, "threshold": 5.0})
+    _, skipped = confident_vote(
+        [[9, 1], [0, 1], [9, 1], [9, 1]], answers=2, **{**sure, "threshold": 5.0}
+    )
     assert skipped.tolist() == [True, False, True, False]
     _, never = confident_vote([[9, 1]], **{**sure, "threshold": 1e6})
     assert not never.any()
@@ -103,20 +147,29 @@ def test_shapes_dtypes_and_streams(name):
     many = vote(COUNTS, n_repeats=5)
     assert (many.shape, many.dtype) == ((5, 2), np.int64)
     np.testing.assert_array_equal(many[0], single)
-    np.testing.assert_array_equal(vote(np.array(COUNTS, dtype=np.int32), n_repeats=5), many)
-    np.testing.assert_array_equal(vote(COUNTS, seed=np.random.default_rng(0), n_repeats=5), many)
+    np.testing.assert_array_equal(
+        vote(np.array(COUNTS, dtype=np.int32), n_repeats=5), many
+    )
+    np.testing.assert_array_equal(
+        vote(COUNTS, seed=np.random.default_rng(0), n_repeats=5), many
+    )
     assert vote(np.empty((0, 3))).shape == (0,)
 
 
 @pytest.mark.parametrize("name", VOTES)
 def test_chunks_change_nothing(name, monkeypatch):
     whole = VOTES[name](COUNTS * 5, n_repeats=40)
-    monkeypatch.setattr(_votes, "CELLS", 28)  # 7 rows of 4 classes: chunks end within a repeat
+    # 7 rows of 4 classes: chunks end within a repeat
+    monkeypatch.setattr(_votes, "CELLS", 28)
     np.testing.assert_array_equal(VOTES[name](COUNTS * 5, n_repeats=40), whole)
 
 
 BAD = [
-    ([1, 2], {}, r"counts must have shape \[n_queries, n_classes >= 2\], got shape \(2,\)"),
+    (
+        [1, 2],
+        {},
+        r"counts must have shape \[n_queries, n_classes >= 2\], got shape \(2,\)",
+    ),
     ([[1], [2]], {}, r"counts must have shape .* got shape \(2, 1\)"),
     ([[1, -2]], {}, r"counts must be >= 0, got counts=-2\.0"),
     ([[1, np.nan]], {}, "counts must be >= 0, got counts=nan"),
@@ -133,24 +186,51 @@ def test_bad_input_is_named(name, counts, more, message):
         VOTES[name](counts, **more)
 
 
-PAIR, GOOD = [[1, 2]], {"threshold": 1.0, "sigma_threshold": 1.0, "sigma_answer": 1.0, "seed": 0}
+PAIR, GOOD = (
+    [[1, 2]],
+    {"threshold": 1.0, "sigma_threshold": 1.0, "sigma_answer": 1.0, "seed": 0},
+)
 
 
 @pytest.mark.parametrize(
     ("vote", "message"),
     [
-        (lambda: laplace_vote(PAIR, scale=0.0, seed=0), r"scale must be > 0, got scale=0\.0"),
-        (lambda: gaussian_vote(PAIR, sigma=np.inf, seed=0), "sigma must be finite and > 0, got sigma=inf"),
-        (lambda: soft_vote(PAIR, beta=-1.0, seed=0), r"beta must be > 0, got beta=-1\.0"),
+        (
+            lambda: laplace_vote(PAIR, scale=0.0, seed=0),
+            r"scale must be > 0, got scale=0\.0",
+        ),
+        (
+            lambda: gaussian_vote(PAIR, sigma=np.inf, seed=0),
+            "sigma must be finite and > 0, got sigma=inf",
+        ),
+        (
+            lambda: soft_vote(PAIR, beta=-1.0, seed=0),
+            r"beta must be > 0, got beta=-1\.0",
+        ),
         (
             lambda: confident_vote(PAIR, **GOOD | {"sigma_threshold": 0.0}),
             "sigma_threshold must be .* got sigma_thr",
         ),
-        (lambda: confident_vote(PAIR, **GOOD | {"sigma_answer": -1.0}), "sigma_answer must be .* got sigma_answer="),
-        (lambda: confident_vote(PAIR, **GOOD | {"threshold": np.nan}), "threshold must be .* got threshold="),
-        (lambda: confident_vote(PAIR, **GOOD | {"answers": 0}), "answers must be .* got answers="),
-        (lambda: vote_counts(np.array([0, 1]), 2), r"votes must have shape \[n_models, n\]"),
-        (lambda: vote_counts(np.array([[0, 2]]), 2), r"votes must be codes in 0\.\.1, got 0\.\.2"),
+        (
+            lambda: confident_vote(PAIR, **GOOD | {"sigma_answer": -1.0}),
+            "sigma_answer must be .* got sigma_answer=",
+        ),
+        (
+            lambda: confident_vote(PAIR, **GOOD | {"threshold": np.nan}),
+            "threshold must be .* got threshold=",
+        ),
+        (
+            lambda: confident_vote(PAIR, **GOOD | {"answers": 0}),
+            "answers must be .* got answers=",
+        ),
+        (
+            lambda: vote_counts(np.array([0, 1]), 2),
+            r"votes must have shape \[n_models, n\]",
+        ),
+        (
+            lambda: vote_counts(np.array([[0, 2]]), 2),
+            r"votes must be codes in 0\.\.1, got 0\.\.2",
+        ),
         (lambda: vote_counts(np.array([[0, -1]]), 2), "votes must be codes"),
     ],
 )
@@ -164,7 +244,12 @@ def test_bad_parameters_are_named(vote, message):
 @given(
     st.integers(1, 6).flatmap(
         lambda c: st.tuples(
-            st.just(c), st.lists(st.lists(st.integers(0, c - 1), min_size=4, max_size=4), min_size=1, max_size=9)
+            st.just(c),
+            st.lists(
+                st.lists(st.integers(0, c - 1), min_size=4, max_size=4),
+                min_size=1,
+                max_size=9,
+            ),
         )
     )
 )

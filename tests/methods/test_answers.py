@@ -1,4 +1,6 @@
-"""Budgets and seeds: counting, all or nothing, threads, ways around it; and the noise of a query that one pays for."""
+"""Budgets and seeds: counting, all or nothing, threads, ways around it; and the
+noise of a query that one pays for.
+"""
 
 import math
 import pickle
@@ -10,7 +12,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpnotes.accounting import gaussian_sigma, prediction_sensitivity_sigma
-from dpnotes.methods import BudgetExhausted, InferenceBudget, PredictionSensitivity, noisy_predictions, secret_seed
+from dpnotes.methods import (
+    BudgetExhausted,
+    InferenceBudget,
+    PredictionSensitivity,
+    noisy_predictions,
+    secret_seed,
+)
 from dpnotes.methods._prediction_sensitivity import PredictionNoise
 from tests.methods.conftest import follows
 
@@ -42,10 +50,16 @@ def test_calls_are_all_or_nothing(calls, answers):
 def test_refusal_says_what_is_left():
     budget = InferenceBudget(10, guarantee="epsilon=1.0")
     budget.spend(8)
-    with pytest.raises(BudgetExhausted, match=r"3 answers were asked for, 2 of 10 are left at epsilon=1\.0; ask for"):
+    with pytest.raises(
+        BudgetExhausted,
+        match=r"3 answers were asked for, 2 of 10 are left at epsilon=1\.0; ask for",
+    ):
         budget.spend(3)
     budget.spend(2)
-    with pytest.raises(BudgetExhausted, match=r"10 of 10 answers released at epsilon=1\.0; refit with a larger"):
+    with pytest.raises(
+        BudgetExhausted,
+        match=r"10 of 10 answers released at epsilon=1\.0; refit with a larger",
+    ):
         budget.spend(1)
     budget.spend(0)
     assert repr(budget) == "InferenceBudget(10, guarantee='epsilon=1.0'): 10 released"
@@ -58,12 +72,17 @@ def test_pickled_copy_refuses_until_it_is_resumed():
     copies = [pickle.loads(stored), pickle.loads(pickle.dumps(pickle.loads(stored)))]
     for other in copies:
         assert (other.released, other.left, other.answers) == (4, 0, 10)
-        with pytest.raises(BudgetExhausted, match=r"copy of a budget of 10 answers .* 4 of them released .* resume"):
+        with pytest.raises(
+            BudgetExhausted,
+            match=r"copy of a budget of 10 answers .* 4 of them released .* resume",
+        ):
             other.spend(1)
     budget.spend(3)
     other = copies[0]
     for released in (3, 11):
-        with pytest.raises(ValueError, match=rf"released must be in 4\.\.10, got released={released}"):
+        with pytest.raises(
+            ValueError, match=rf"released must be in 4\.\.10, got released={released}"
+        ):
             other.resume(released=released)
     assert other.left == 0
     other.resume(released=7)
@@ -75,43 +94,72 @@ def test_pickled_copy_refuses_until_it_is_resumed():
 def test_bad_numbers_are_named():
     budget = InferenceBudget(5)
     for use, name, value, error in (
-        (InferenceBudget, "answers", 0, ValueError), (InferenceBudget, "answers", 1.5, TypeError),
-        (InferenceBudget, "answers", True, TypeError), (budget.spend, "count", -1, ValueError),
-        (budget.spend, "count", 0.5, TypeError), (budget.spend, "count", False, TypeError),
+        (InferenceBudget, "answers", 0, ValueError),
+        (InferenceBudget, "answers", 1.5, TypeError),
+        (InferenceBudget, "answers", True, TypeError),
+        (budget.spend, "count", -1, ValueError),
+        (budget.spend, "count", 0.5, TypeError),
+        (budget.spend, "count", False, TypeError),
         (lambda value: budget.resume(released=value), "released", 2.5, TypeError),
-    ):  # fmt: skip
+    ):
         with pytest.raises(error, match=f"{name} must be .*got {name}={value}"):
             use(value)
     assert budget.left == 5
 
 
 def noisy_answers(epsilon=1.0, delta=0.0, **parameters):
-    settings = {"l2": 0.05, "answers": 100, "noise_seed": 0, "device": "cpu"} | parameters
+    settings = {
+        "l2": 0.05,
+        "answers": 100,
+        "noise_seed": 0,
+        "device": "cpu",
+    } | parameters
     return PredictionSensitivity(epsilon, delta, **settings)
 
 
 @pytest.mark.parametrize("analysis", ["tight", "published"])
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
-def test_noise_of_each_query_has_the_stated_distribution(digits, minimiser, delta, analysis):
-    """Shape and scale at 1e-3 with a fixed seed, and a scale 5% off is noticed; tight: in proportion to the query."""
+def test_noise_of_each_query_has_the_stated_distribution(
+    digits, minimiser, delta, analysis
+):
+    """Shape and scale at 1e-3 with a fixed seed, and a scale 5% off is noticed;
+    tight: in proportion to the query.
+    """
     repeats, answers = 4000, 40
     X = np.tile(digits[0][:2] * [[1.0], [0.1]], (repeats // 2, 1))
     make = {"adjacency": "replace-one", "overflow": "raise", "analysis": analysis}
-    fitted = noisy_answers(2.0 * repeats / answers if delta == 0 else 2.0, delta, answers=repeats, **make)
-    noise = fitted.fit(*digits).decision_function(X) - (X @ minimiser.weights[:, :-1].T + minimiser.weights[:, -1])
-    lengths = np.hypot(np.linalg.norm(X, axis=1), 1.0) if analysis == "tight" else np.full(len(X), math.sqrt(2))
+    fitted = noisy_answers(
+        2.0 * repeats / answers if delta == 0 else 2.0, delta, answers=repeats, **make
+    )
+    noise = fitted.fit(*digits).decision_function(X) - (
+        X @ minimiser.weights[:, :-1].T + minimiser.weights[:, -1]
+    )
+    lengths = (
+        np.hypot(np.linalg.norm(X, axis=1), 1.0)
+        if analysis == "tight"
+        else np.full(len(X), math.sqrt(2))
+    )
     unit = noise / (lengths * minimiser.sensitivity(analysis=analysis))[:, None]
-    norms, distribution = np.linalg.norm(unit, axis=1), stats.gamma(9 + (analysis == "published"), scale=answers / 2.0)
+    norms, distribution = (
+        np.linalg.norm(unit, axis=1),
+        stats.gamma(9 + (analysis == "published"), scale=answers / 2.0),
+    )
     if delta > 0:
-        sigma = prediction_sensitivity_sigma(2.0, 1e-5, answers=repeats, analysis=analysis)
-        assert analysis == "published" or math.isclose(sigma, math.sqrt(repeats) * gaussian_sigma(2.0, 1e-5))
+        sigma = prediction_sensitivity_sigma(
+            2.0, 1e-5, answers=repeats, analysis=analysis
+        )
+        assert analysis == "published" or math.isclose(
+            sigma, math.sqrt(repeats) * gaussian_sigma(2.0, 1e-5)
+        )
         distribution = stats.chi(10, scale=sigma)
     assert follows(norms, distribution)
     assert follows(norms, distribution, 1 / 1.05)
 
 
 def test_published_noise_is_what_the_paper_searches_for(digits, minimiser):
-    """5.3 times the exact noise at 100 answers, the same for all queries, which must not be longer than the bound."""
+    """5.3 times the exact noise at 100 answers, the same for all queries, which must
+    not be longer than the bound.
+    """
     make = {"answers": 100, "adjacency": "replace-one"}
     theirs = PredictionNoise.of(minimiser, 1.0, 1e-5, analysis="published", **make)
     exact = PredictionNoise.of(minimiser, 1.0, 1e-5, analysis="tight", **make)
@@ -126,9 +174,17 @@ def test_published_noise_is_what_the_paper_searches_for(digits, minimiser):
 
 def test_repeats_and_estimator_agree(digits, minimiser):
     X, y = digits
-    few, many = (noisy_predictions(minimiser, X, 50.0, 1e-5, answers=10, n_repeats=r, seed=3).labels for r in (2, 5))
+    few, many = (
+        noisy_predictions(
+            minimiser, X, 50.0, 1e-5, answers=10, n_repeats=r, seed=3
+        ).labels
+        for r in (2, 5)
+    )
     assert (many[:2] == few).all()
     assert (many[0] != many[1]).any()
-    labels = noisy_predictions(minimiser, X, 30.0, 1e-5, answers=2000, n_repeats=20, seed=3).labels
+    labels = noisy_predictions(
+        minimiser, X, 30.0, 1e-5, answers=2000, n_repeats=20, seed=3
+    ).labels
     fitted = noisy_answers(30.0, 1e-5, answers=2000).fit(X, y)
-    assert abs(fitted.score(X, y) - (labels == y).mean()) < 0.05  # 1,797 answers: four standard deviations
+    # 1,797 answers: four standard deviations
+    assert abs(fitted.score(X, y) - (labels == y).mean()) < 0.05

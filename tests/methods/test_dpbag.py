@@ -1,4 +1,6 @@
-"""DPBag: the paper's algorithm rebuilt by hand, its published counts, the counter-example, sound accountants."""
+"""DPBag: the paper's algorithm rebuilt by hand, its published counts, the
+counter-example, sound accountants.
+"""
 
 import math
 
@@ -14,26 +16,38 @@ from dpnotes.accounting import noisy_vote
 from dpnotes.accounting.papers import personalised_answers, personalised_moments
 from dpnotes.learners import BoostedTreesClassifier
 from dpnotes.mechanisms import draw_partitions, hash_chunks, stream
-from dpnotes.methods import DPBag, _dpbag, personalised_epsilon, secret_seed, squares_of_budget
+from dpnotes.methods import (
+    DPBag,
+    _dpbag,
+    personalised_epsilon,
+    secret_seed,
+    squares_of_budget,
+)
 from tests.methods.conftest import Votes
 
 PERSONALISED = {"accountant": "personalised", "keep_votes": True}
 
 
 def literal(X, y, public, *, cut, n, k, beta, epsilon, delta, generator):
-    """Algorithm 1 record by record and moment by moment, with scikit-learn's teachers one at a time."""
+    """Algorithm 1 record by record and moment by moment, with scikit-learn's
+    teachers one at a time.
+    """
     teachers = []
     for rows in cut.subsets():
         constant = len(set(y[rows])) == 1
         teachers.append(
-            y[rows][0] if constant else LogisticRegression(tol=1e-12, max_iter=10_000).fit(X[rows], y[rows])
+            y[rows][0]
+            if constant
+            else LogisticRegression(tol=1e-12, max_iter=10_000).fit(X[rows], y[rows])
         )
     moments, orders = np.zeros((len(X) + 1, 100)), np.arange(1, 101)
     labels, spent = [], 0.0
     for x in public:
         if spent >= epsilon:
             break
-        votes = [t.predict(x[None])[0] if hasattr(t, "predict") else t for t in teachers]
+        votes = [
+            t.predict(x[None])[0] if hasattr(t, "predict") else t for t in teachers
+        ]
         counts = [votes.count(c) / k for c in (0, 1)]
         noisy = [count + generator.laplace(0, 1 / beta) for count in counts]
         labels.append(int(noisy[1] > noisy[0]))
@@ -49,13 +63,30 @@ def literal(X, y, public, *, cut, n, k, beta, epsilon, delta, generator):
 def test_equals_the_algorithm_by_hand(standardised, scheme):
     X, y = standardised
     X, y, public = X[:150], y[:150], X[150:]
-    settings = {"n_models": 5, "n_partitions": 7, "inverse_scale": 0.05, "epsilon": 2.0, "delta": 1e-3} | PERSONALISED
-    model = DPBag(**settings, partitions=scheme, device="cpu", noise_seed=5).fit(X, y, public=public)
+    settings = {
+        "n_models": 5,
+        "n_partitions": 7,
+        "inverse_scale": 0.05,
+        "epsilon": 2.0,
+        "delta": 1e-3,
+    } | PERSONALISED
+    model = DPBag(**settings, partitions=scheme, device="cpu", noise_seed=5).fit(
+        X, y, public=public
+    )
     seed = secret_seed(5)
     split = int.from_bytes(stream(seed, 2).bytes(16), "little")
     cut = draw_partitions(len(X), n_chunks=5, n_partitions=7, scheme=scheme, seed=split)
     labels, own, spent = literal(
-        X, y, public, cut=cut, n=5, k=7, beta=0.05, epsilon=2.0, delta=1e-3, generator=stream(seed, 1)
+        X,
+        y,
+        public,
+        cut=cut,
+        n=5,
+        k=7,
+        beta=0.05,
+        epsilon=2.0,
+        delta=1e-3,
+        generator=stream(seed, 1),
     )
     assert 3 < len(labels) < len(public)
     assert model.labels_.tolist() == labels
@@ -71,31 +102,62 @@ def test_equals_the_algorithm_by_hand(standardised, scheme):
 
 def test_results_do_not_depend_on_how_queries_are_cut(standardised, monkeypatch):
     X, y = standardised
-    settings = {"n_models": 10, "n_partitions": 4, "inverse_scale": 0.05, "epsilon": 4.0, "delta": 1e-3}
+    settings = {
+        "n_models": 10,
+        "n_partitions": 4,
+        "inverse_scale": 0.05,
+        "epsilon": 4.0,
+        "delta": 1e-3,
+    }
     settings |= {"noise_seed": 1, "device": "cpu"} | PERSONALISED
     found = []
     for size in (1024, 16, 7):
         monkeypatch.setattr(_dpbag, "QUERIES", size)
         model = DPBag(**settings).fit(X[:200], y[:200], public=X[200:])
-        found.append((model.labels_.tolist(), model.record_epsilons_.tolist(), model.epsilon_spent_))
+        found.append(
+            (
+                model.labels_.tolist(),
+                model.record_epsilons_.tolist(),
+                model.epsilon_spent_,
+            )
+        )
     assert found[0] == found[1] == found[2]
     assert 16 < len(found[0][0]) < 369
 
 
 def test_the_counter_example_to_theorem_6():
-    """Records a to d in {ab | cd} and {ac | bd}, and e that joins ab and ac: 27 labels against 7, with certainty."""
+    """Records a to d in {ab | cd} and {ac | bd}, and e that joins ab and ac: 27
+    labels against 7, with certainty.
+    """
     a, b, c, d, e = range(5)
     votes = {(a, b): 1, (c, d): 1, (a, c): 0, (b, d): 0, (a, b, e): 0, (a, c, e): 0}
     learner = Votes(lambda own, _: votes[tuple(sorted(own))])
-    chunks = [[0, 0], [0, 1], [1, 0], [1, 1], [0, 0], [1, 1]]  # of a to e, and of a sixth
+    # of a to e, and of a sixth
+    chunks = [[0, 0], [0, 1], [1, 0], [1, 1], [0, 0], [1, 1]]
     counts = []
     for n in (4, 5):
         model = DPBag(
-            estimator=learner, n_models=2, n_partitions=2, inverse_scale=0.04, epsilon=1.0, delta=1e-5, device="cpu",
-            student=LogisticRegression(), noise_seed=0, **PERSONALISED,
-        ).fit(np.arange(n)[:, None], np.arange(n) % 2, public=np.zeros((60, 1)), chunks=chunks[: n + 1])  # fmt: skip
+            estimator=learner,
+            n_models=2,
+            n_partitions=2,
+            inverse_scale=0.04,
+            epsilon=1.0,
+            delta=1e-5,
+            device="cpu",
+            student=LogisticRegression(),
+            noise_seed=0,
+            **PERSONALISED,
+        ).fit(
+            np.arange(n)[:, None],
+            np.arange(n) % 2,
+            public=np.zeros((60, 1)),
+            chunks=chunks[: n + 1],
+        )
         counts.append(model.n_labels_)
-        assert (model.profile_.status, model.per_instance_profile_.status) == ("refuted", "per-instance")
+        assert (model.profile_.status, model.per_instance_profile_.status) == (
+            "refuted",
+            "per-instance",
+        )
         for words in (model.profile_.remark, model.per_instance_profile_.assumption):
             assert "number of labels alone" in words
         with pytest.raises(TypeError, match="DPBag cannot be published: no guarantee"):
@@ -105,22 +167,41 @@ def test_the_counter_example_to_theorem_6():
 
 @pytest.mark.parametrize(("accountant", "labels"), [("tight", 38), ("naive", 7)])
 def test_sound_accountants_do_not_look_at_the_votes(accountant, labels):
-    """Between two classes at lambda = 2/50, (1, 1e-5): the counts of the chapter, whatever the number of partitions."""
+    """Between two classes at lambda = 2/50, (1, 1e-5): the counts of the chapter,
+    whatever the number of partitions.
+    """
     X, y = np.arange(200.0)[:, None], np.arange(200) % 2
     found = set()
-    for k, vote in ((1, lambda own, _: 0), (3, lambda own, _: max(own) % 2), (3, lambda own, _: len(own) % 2)):
+    for k, vote in (
+        (1, lambda own, _: 0),
+        (3, lambda own, _: max(own) % 2),
+        (3, lambda own, _: len(own) % 2),
+    ):
         model = DPBag(
-            1.0, 1e-5, estimator=Votes(vote), n_models=50, n_partitions=k, accountant=accountant, device="cpu",
-            student=LogisticRegression(), noise_seed=0,
-        ).fit(X, y, public=np.zeros((400, 1)))  # fmt: skip
+            1.0,
+            1e-5,
+            estimator=Votes(vote),
+            n_models=50,
+            n_partitions=k,
+            accountant=accountant,
+            device="cpu",
+            student=LogisticRegression(),
+            noise_seed=0,
+        ).fit(X, y, public=np.zeros((400, 1)))
         found.add(model.n_labels_)
         assert model.profile_.status == "proved"
         assert model.profile_.adjacency == "zero-out"
         analysis = "tight" if accountant == "tight" else "published"
-        assert model.epsilon_spent_ == noisy_vote(inverse_scale=0.04, answers=labels, analysis=analysis).epsilon(1e-5)
+        assert model.epsilon_spent_ == noisy_vote(
+            inverse_scale=0.04, answers=labels, analysis=analysis
+        ).epsilon(1e-5)
         assert not hasattr(model, "record_epsilons_")
     assert found == {labels}
-    for partitions, adjacency in (("balanced", "zero-out"), ("balanced", "replace-one"), ("independent", "add-remove")):
+    for partitions, adjacency in (
+        ("balanced", "zero-out"),
+        ("balanced", "replace-one"),
+        ("independent", "add-remove"),
+    ):
         other = clone(model).set_params(partitions=partitions, adjacency=adjacency)
         other.fit(X, y, public=np.zeros((labels, 1)))
         assert (other.profile_.adjacency, other.n_labels_) == (adjacency, labels)
@@ -128,7 +209,14 @@ def test_sound_accountants_do_not_look_at_the_votes(accountant, labels):
 
 def test_no_label_within_the_budget():
     X, y = np.arange(20.0)[:, None], np.array([3] * 10 + [8] * 10)
-    model = DPBag(n_models=2, n_partitions=2, epsilon=1e-3, delta=1e-9, accountant="tight", device="cpu")
+    model = DPBag(
+        n_models=2,
+        n_partitions=2,
+        epsilon=1e-3,
+        delta=1e-9,
+        accountant="tight",
+        device="cpu",
+    )
     model.fit(X, y, public=X)
     assert model.n_labels_ == 0
     assert model.epsilon_spent_ == 0
@@ -138,32 +226,61 @@ def test_no_label_within_the_budget():
 def test_public_rows_run_out():
     X, y = np.arange(40.0)[:, None], np.arange(40) % 2
     model = DPBag(
-        50.0, estimator=Votes(lambda own, _: 0), n_models=4, n_partitions=2, device="cpu", noise_seed=0, **PERSONALISED
+        50.0,
+        estimator=Votes(lambda own, _: 0),
+        n_models=4,
+        n_partitions=2,
+        device="cpu",
+        noise_seed=0,
+        **PERSONALISED,
     )
     model.set_params(student=LogisticRegression()).fit(X, y, public=np.zeros((5, 1)))
     assert model.n_labels_ == 5
     assert 0 < model.epsilon_spent_ < 50
-    assert (model.record_epsilons_ == model.epsilon_spent_).all()  # all agree: m = 1 for everyone
+    # all agree: m = 1 for everyone
+    assert (model.record_epsilons_ == model.epsilon_spent_).all()
 
 
 def test_one_record_changes_one_vote_of_each_partition(monkeypatch):
-    """Largest search over learners' whims: normalised counts move by at most 1 on two classes, and it is attained."""
+    """Largest search over learners' whims: normalised counts move by at most 1 on
+    two classes, and it is attained.
+    """
     tables = []
     monkeypatch.setattr(
-        _dpbag, "laplace_vote", lambda counts, scale, seed: (tables.append(counts), np.zeros(len(counts), int))[1]
+        _dpbag,
+        "laplace_vote",
+        lambda counts, scale, seed: (tables.append(counts), np.zeros(len(counts), int))[
+            1
+        ],
     )
     n, k = 30, 4
-    chunks = hash_chunks([str(i) for i in range(n + 2)], n_chunks=20, n_partitions=k, key=b"")
+    chunks = hash_chunks(
+        [str(i) for i in range(n + 2)], n_chunks=20, n_partitions=k, key=b""
+    )
     largest = 0.0
     for salt in range(40):
-        vote = (lambda own, _: int(n in own)) if salt == 0 else (lambda own, _, salt=salt: hash((salt, own)) % 2)
+        vote = (
+            (lambda own, _: int(n in own))
+            if salt == 0
+            else (lambda own, _, salt=salt: hash((salt, own)) % 2)
+        )
         pair = []
         for records in (n, n + 1):
             X = np.arange(float(records))[:, None]
             DPBag(
-                estimator=Votes(vote), n_models=20, n_partitions=k, accountant="tight", student=LogisticRegression(),
-                device="cpu", noise_seed=0,
-            ).fit(X, np.arange(records) % 2, public=np.zeros((1, 1)), chunks=chunks[: records + 1])  # fmt: skip
+                estimator=Votes(vote),
+                n_models=20,
+                n_partitions=k,
+                accountant="tight",
+                student=LogisticRegression(),
+                device="cpu",
+                noise_seed=0,
+            ).fit(
+                X,
+                np.arange(records) % 2,
+                public=np.zeros((1, 1)),
+                chunks=chunks[: records + 1],
+            )
             pair.append(tables.pop()[0])
         moved = pair[1] - pair[0]
         largest = max(largest, float(np.abs(moved).max()))
@@ -171,15 +288,31 @@ def test_one_record_changes_one_vote_of_each_partition(monkeypatch):
     assert largest == 1
 
 
-@pytest.mark.parametrize("estimator", [
-    None, LogisticRegression(), GradientBoostingClassifier(n_estimators=2), BoostedTreesClassifier(n_trees=2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        None,
+        LogisticRegression(),
+        GradientBoostingClassifier(n_estimators=2),
+        BoostedTreesClassifier(n_trees=2),
+    ],
+)
 def test_a_chunk_of_one_class_votes_for_it(estimator):
-    """Records of class 1 all sit in one chunk of the only partition: three teachers vote 0, one votes 1."""
+    """Records of class 1 all sit in one chunk of the only partition: three teachers
+    vote 0, one votes 1.
+    """
     X, y = np.arange(16.0)[:, None], np.array([0] * 12 + [1] * 4)
     chunks = np.append(np.arange(16) // 4, 0)[:, None]
-    settings = {"n_models": 4, "n_partitions": 1, "inverse_scale": 100.0, "epsilon": 1e9, "delta": 0.5}
-    model = DPBag(estimator=estimator, **settings, device="cpu", noise_seed=0, keep_votes=True)
+    settings = {
+        "n_models": 4,
+        "n_partitions": 1,
+        "inverse_scale": 100.0,
+        "epsilon": 1e9,
+        "delta": 0.5,
+    }
+    model = DPBag(
+        estimator=estimator, **settings, device="cpu", noise_seed=0, keep_votes=True
+    )
     model.fit(X, y, public=X, chunks=chunks)
     assert set(model.labels_) == {0}
     assert (model.agreement_ == 0.75).all()
@@ -187,12 +320,22 @@ def test_a_chunk_of_one_class_votes_for_it(estimator):
 
 def test_more_than_two_classes(pixels):
     X, y = pixels
-    model = DPBag(n_models=10, n_partitions=4, inverse_scale=3.0, epsilon=1e6, delta=0.1, device="cpu", noise_seed=0)
+    model = DPBag(
+        n_models=10,
+        n_partitions=4,
+        inverse_scale=3.0,
+        epsilon=1e6,
+        delta=0.1,
+        device="cpu",
+        noise_seed=0,
+    )
     model.fit(X[:900], y[:900], public=X[900:1400])
     assert model.labels_.shape == (500,)
     assert model.score(X[1400:], y[1400:]) > 0.75
     assert model.predict_proba(X[:3]).shape == (3, 10)
-    sound = clone(model).set_params(accountant="tight", epsilon=3.0, delta=1e-5, inverse_scale=0.1)
+    sound = clone(model).set_params(
+        accountant="tight", epsilon=3.0, delta=1e-5, inverse_scale=0.1
+    )
     assert sound.fit(X[:900], y[:900], public=X[900:]).profile_.epsilon(1e-5) <= 3.0
 
 
@@ -202,7 +345,9 @@ epsilons = st.floats(0.05, 30.0)
 
 
 def labels_of(largest, epsilon, delta, **setting):
-    """Labels that a budget pays for, one more than it covers, from the largest sum of squares after each query."""
+    """Labels that a budget pays for, one more than it covers, from the largest sum
+    of squares after each query.
+    """
     limit = squares_of_budget(epsilon, delta, **setting)
     return min(len(largest), int(np.searchsorted(largest, limit)) + 1)
 
@@ -210,13 +355,30 @@ def labels_of(largest, epsilon, delta, **setting):
 @given(squares=st.integers(1, 10**9), k=st.integers(1, 500), beta=noises, delta=deltas)
 def test_epsilon_is_the_least_of_all_moments(squares, k, beta, delta):
     orders = np.arange(1.0, 101.0)
-    plain = ((squares / k**2 * personalised_moments(orders, inverse_scale=beta) - np.log(delta)) / orders).min()
-    assert personalised_epsilon(squares, n_partitions=k, beta=beta, delta=delta) == pytest.approx(plain, rel=1e-12)
+    plain = (
+        (
+            squares / k**2 * personalised_moments(orders, inverse_scale=beta)
+            - np.log(delta)
+        )
+        / orders
+    ).min()
+    assert personalised_epsilon(
+        squares, n_partitions=k, beta=beta, delta=delta
+    ) == pytest.approx(plain, rel=1e-12)
 
 
-@given(epsilon=epsilons, delta=deltas, beta=noises, k=st.integers(1, 200), own=st.integers(0, 200))
-def test_labels_of_a_constant_share_are_those_of_the_accounting(epsilon, delta, beta, k, own):
-    against = max(own % (k + 1), k - own % (k + 1))  # of k models that vote between two classes
+@given(
+    epsilon=epsilons,
+    delta=deltas,
+    beta=noises,
+    k=st.integers(1, 200),
+    own=st.integers(0, 200),
+)
+def test_labels_of_a_constant_share_are_those_of_the_accounting(
+    epsilon, delta, beta, k, own
+):
+    # of k models that vote between two classes
+    against = max(own % (k + 1), k - own % (k + 1))
     labels = personalised_answers(epsilon, delta, inverse_scale=beta, m=against / k)
     sums = np.arange(1, 40) * against**2
     assert labels_of(sums, epsilon, delta, n_partitions=k, beta=beta) == min(labels, 39)
@@ -225,7 +387,9 @@ def test_labels_of_a_constant_share_are_those_of_the_accounting(epsilon, delta, 
 @given(epsilon=epsilons, delta=deltas, beta=noises, k=st.integers(1, 200))
 def test_the_budget_is_reached_at_its_sum_and_not_before(epsilon, delta, beta, k):
     limit = squares_of_budget(epsilon, delta, n_partitions=k, beta=beta)
-    before, at = personalised_epsilon([limit - 1, limit], n_partitions=k, beta=beta, delta=delta)
+    before, at = personalised_epsilon(
+        [limit - 1, limit], n_partitions=k, beta=beta, delta=delta
+    )
     assert before < epsilon * (1 + 1e-9)
     assert at > epsilon * (1 - 1e-9) or limit == 1
 

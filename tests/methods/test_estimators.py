@@ -1,4 +1,6 @@
-"""All estimators: parameters that are refused, guarantees, and what a fit leaves behind: a release, nothing private."""
+"""All estimators: parameters that are refused, guarantees, and what a fit leaves
+behind: a release, nothing private.
+"""
 
 import copy
 import json
@@ -14,7 +16,13 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.neighbors import KNeighborsClassifier
 
 from dpnotes import methods
-from dpnotes.accounting import PrivacyStatement, bagging, gaussian, noisy_vote, statement
+from dpnotes.accounting import (
+    PrivacyStatement,
+    bagging,
+    gaussian,
+    noisy_vote,
+    statement,
+)
 from dpnotes.auditing import audit_scores
 from dpnotes.learners import NetworkClassifier
 from dpnotes.methods import DPSGD, PATE, ClassMeans, DPBag
@@ -24,7 +32,13 @@ LINEAR = {"epsilon": 1.0, "delta": 1e-3, "l2": 0.1, "device": "cpu", **COMMON}
 DESCENT = {"epsilon": 1.0, "delta": 1e-3, "steps": 3, "learning_rate": 0.5, **COMMON}
 NEAREST = {"estimator": KNeighborsClassifier(1)}
 NETWORK = NetworkClassifier(None, architecture="mlp", hidden=(3,), device="cpu")
-TRAINING = {"sample_rate": 0.5, "steps": 3, "noise_multiplier": 1.0, "device": "cpu", **COMMON}
+TRAINING = {
+    "sample_rate": 0.5,
+    "steps": 3,
+    "noise_multiplier": 1.0,
+    "device": "cpu",
+    **COMMON,
+}
 STUDENT = {"student": LogisticRegression(), **NEAREST, **COMMON}
 ESTIMATORS = {
     "ModelSensitivity": methods.ModelSensitivity(**LINEAR),
@@ -41,14 +55,32 @@ ESTIMATORS = {
     "SubsampleAggregate": methods.SubsampleAggregate(
         5.0, 1e-3, answers=100, n_models=5, device="cpu", **NEAREST, **COMMON
     ),
-    "FilteredVote": methods.FilteredVote(n_models=5, sigma=1.0, confidence=0.6, device="cpu", **NEAREST, **COMMON),
+    "FilteredVote": methods.FilteredVote(
+        n_models=5, sigma=1.0, confidence=0.6, device="cpu", **NEAREST, **COMMON
+    ),
     "PATE": PATE(n_models=5, aggregator="gnmax", sigma_answer=1.0, **STUDENT),
-    "DPBag": DPBag(n_models=5, n_partitions=2, epsilon=9.0, delta=1e-3, inverse_scale=0.5, device="cpu", **STUDENT),
+    "DPBag": DPBag(
+        n_models=5,
+        n_partitions=2,
+        epsilon=9.0,
+        delta=1e-3,
+        inverse_scale=0.5,
+        device="cpu",
+        **STUDENT,
+    ),
 }
-MANY_AT_ONCE = SimpleNamespace(fit_many=print)  # a learner of many models in one call cannot be a student
-PUBLISHED = sorted(set(ESTIMATORS) - {"PredictionSensitivity", "SubsampleAggregate", "FilteredVote"})
-NAMES = [name for name in ESTIMATORS if name != "DPSGD of a network"]  # whose guarantee is that of DPSGD
-CASES = [(name, parameter) for name, model in ESTIMATORS.items() for parameter in sorted(model.get_params(deep=False))]
+# a learner of many models in one call cannot be a student
+MANY_AT_ONCE = SimpleNamespace(fit_many=print)
+PUBLISHED = sorted(
+    set(ESTIMATORS) - {"PredictionSensitivity", "SubsampleAggregate", "FilteredVote"}
+)
+# whose guarantee is that of DPSGD
+NAMES = [name for name in ESTIMATORS if name != "DPSGD of a network"]
+CASES = [
+    (name, parameter)
+    for name, model in ESTIMATORS.items()
+    for parameter in sorted(model.get_params(deep=False))
+]
 
 
 def rows(n, *, seed):
@@ -62,12 +94,20 @@ Y = (X[:, 0] > 0).astype(int)
 
 def fitted(name, X=X, y=Y, *, given=None, **parameters):
     model = clone(ESTIMATORS[name]).set_params(**parameters)
-    return model.fit(X, y, **({"public": PUBLIC} if hasattr(model, "student") else {}) | (given or {}))
+    return model.fit(
+        X,
+        y,
+        **({"public": PUBLIC} if hasattr(model, "student") else {}) | (given or {}),
+    )
 
 
 def seen(model):
     """What a fitted estimator tells of its guarantee, and then its answers."""
-    told = [model.profile_.to_dict(), repr(getattr(model, "budget_", None)), model.classes_.tolist()]
+    told = [
+        model.profile_.to_dict(),
+        repr(getattr(model, "budget_", None)),
+        model.classes_.tolist(),
+    ]
     return [*told, model.predict(QUERIES).tolist(), hasattr(model, "predict_proba")]
 
 
@@ -95,33 +135,55 @@ def test_what_an_earlier_fit_learned_does_not_outlast_the_next_one():
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_a_release_predicts_the_same_and_holds_nothing_private(name):
     kept = {"keep_votes": True} if name in ("PATE", "DPBag") else {}
-    kept |= {"estimator": LogisticRegression()} if name == "Bagging" else {}  # a model of neighbours is its records
+    # a model of neighbours is its records
+    kept |= {"estimator": LogisticRegression()} if name == "Bagging" else {}
     model = fitted(name, **kept)
     release = model.publish()
     stored = pickle.dumps(release)
-    assert not any(row.tobytes() in stored for dtype in (np.float32, np.float64) for row in X.astype(dtype))
+    assert not any(
+        row.tobytes() in stored
+        for dtype in (np.float32, np.float64)
+        for row in X.astype(dtype)
+    )
     for other in (release, pickle.loads(stored), copy.deepcopy(release)):
         np.testing.assert_array_equal(other.predict(QUERIES), model.predict(QUERIES))
         assert other.profile_.to_dict() == model.profile_.to_dict()
         assert repr(other)
-    assert not {"agreement_", "record_epsilons_", "per_instance_profile_"} & set(dir(release)) & set(vars(release))
+    assert (
+        not {"agreement_", "record_epsilons_", "per_instance_profile_"}
+        & set(dir(release))
+        & set(vars(release))
+    )
     assert not hasattr(release, "agreement_")
     assert release.noise_seed is None
     assert getattr(release, "estimator", None) is None
     learned = set(vars(release)) - set(release.get_params(deep=False))
-    assert learned <= {"classes_", "profile_", "n_features_in_", *type(model)._published}
+    assert learned <= {
+        "classes_",
+        "profile_",
+        "n_features_in_",
+        *type(model)._published,
+    }
 
 
-@pytest.mark.parametrize("name", ["PredictionSensitivity", "SubsampleAggregate", "FilteredVote"])
+@pytest.mark.parametrize(
+    "name", ["PredictionSensitivity", "SubsampleAggregate", "FilteredVote"]
+)
 def test_what_answers_from_a_budget_cannot_be_published(name):
-    with pytest.raises(TypeError, match=f"{name} cannot be published: it answers from private records"):
+    with pytest.raises(
+        TypeError, match=f"{name} cannot be published: it answers from private records"
+    ):
         fitted(name).publish()
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-@pytest.mark.parametrize("other", [2, 0.5, np.nan, None, "unknown", [1, 2], {}, 10**400], ids=repr)
+@pytest.mark.parametrize(
+    "other", [2, 0.5, np.nan, None, "unknown", [1, 2], {}, 10**400], ids=repr
+)
 def test_a_label_that_is_no_class_makes_a_record_empty_whatever_it_is(name, other):
-    """Lists keep each label as it is; what one record holds instead of a class makes no difference."""
+    """Lists keep each label as it is; what one record holds instead of a class makes
+    no difference.
+    """
     found = []
     for label in (-1, other):
         labels = Y.tolist()
@@ -132,13 +194,22 @@ def test_a_label_that_is_no_class_makes_a_record_empty_whatever_it_is(name, othe
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_a_number_that_is_not_finite_makes_a_record_empty_where_classes_are_public(name, value):
+def test_a_number_that_is_not_finite_makes_a_record_empty_where_classes_are_public(
+    name, value
+):
     bad = X.copy()
     bad[5, 2] = value
-    assert seen(fitted(name, bad)) == seen(fitted(name, y=np.where(np.arange(40) == 5, 2, Y)))
-    assert fitted(name, np.full_like(X, value)).profile_.to_dict() == fitted(name).profile_.to_dict()
+    assert seen(fitted(name, bad)) == seen(
+        fitted(name, y=np.where(np.arange(40) == 5, 2, Y))
+    )
+    assert (
+        fitted(name, np.full_like(X, value)).profile_.to_dict()
+        == fitted(name).profile_.to_dict()
+    )
     for dtype in (np.float32, np.longdouble):
-        assert seen(fitted(name, bad.astype(dtype)))[0] == fitted(name).profile_.to_dict()
+        assert (
+            seen(fitted(name, bad.astype(dtype)))[0] == fitted(name).profile_.to_dict()
+        )
     with pytest.raises(ValueError, match="Input X contains"):
         fitted(name, bad, classes=None)
     told = fitted(name, classes=None).profile_.assumption
@@ -152,34 +223,51 @@ def test_what_an_empty_record_holds_makes_no_difference(name):
     other[5] = -X[5][::-1]
     labels = np.where(np.arange(40) == 5, 2, Y)
     assert seen(fitted(name, y=labels)) == seen(fitted(name, other, y=labels))
-    for same in (fitted(name, y=labels), fitted(name, y=Y + 7)):  # the latter has empty records alone
+    # the latter has empty records alone
+    for same in (fitted(name, y=labels), fitted(name, y=Y + 7)):
         assert len(same.predict(QUERIES)) == 10
         assert same.profile_.to_dict() == fitted(name).profile_.to_dict()
 
 
 def test_dp_sgd_without_any_record_is_its_noise_alone():
-    """The same noise at a tenth of the steps' size: the weights are those of the noise, whatever the rows hold."""
+    """The same noise at a tenth of the steps' size: the weights are those of the
+    noise, whatever the rows hold.
+    """
     weights = [
         fitted("DPSGD", rows_, Y + 7, learning_rate=rate)._fitted.models.weights
         for rows_, rate in ((X, 0.5), (0.1 * X[::-1], 0.5), (X, 0.05))
     ]
     np.testing.assert_array_equal(weights[0], weights[1])
     np.testing.assert_allclose(weights[0], 10 * weights[2], rtol=1e-6)
-    assert np.std(weights[0]) == pytest.approx(0.5 * np.sqrt(3) / 20, rel=0.9)  # sigma = 1, batches of 20 expected
+    # sigma = 1, batches of 20 expected
+    assert np.std(weights[0]) == pytest.approx(0.5 * np.sqrt(3) / 20, rel=0.9)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_classes_of_another_type_than_the_labels_are_refused(name):
-    """By the dtype of y alone, which is public: what the labels are makes no difference."""
+    """By the dtype of y alone, which is public: what the labels are makes no
+    difference.
+    """
     text = Y.astype(str)
     coded = pd.Series(Y, dtype="category")
-    for labels, classes in ((text, [0, 1]), (pd.Series(text, dtype="string"), [0, 1]), (Y, ["0", "1"]), (coded, ["0"])):
+    for labels, classes in (
+        (text, [0, 1]),
+        (pd.Series(text, dtype="string"), [0, 1]),
+        (Y, ["0", "1"]),
+        (coded, ["0"]),
+    ):
         kind = "numbers" if labels is Y or labels is coded else "text"
-        with pytest.raises(ValueError, match=f"classes must be {kind}, as the labels in y are by .*, got classes"):
+        with pytest.raises(
+            ValueError,
+            match=f"classes must be {kind}, as the labels in y are by .*, got classes",
+        ):
             fitted(name, y=labels, classes=classes)
-    assert len(fitted(name, y=text, classes=["No", "Yes"]).predict(QUERIES)) == 10  # so that no error tells of a label
+    # so that no error tells of a label
+    assert len(fitted(name, y=text, classes=["No", "Yes"]).predict(QUERIES)) == 10
     assert len(fitted(name, y=text.astype(object)).predict(QUERIES)) == 10
-    assert ClassMeans(1.0, classes=[0, 1]).unusable_records(X, text.tolist())["empty"] == len(X)
+    assert ClassMeans(1.0, classes=[0, 1]).unusable_records(X, text.tolist())[
+        "empty"
+    ] == len(X)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -187,7 +275,9 @@ def test_a_number_to_predict_is_refused_unless_classes_are_given(name):
     """Whether it is one may be asked of labels that are public alone."""
     for labels in (Y + 0.5, np.arange(120) % 60, np.arange(120.0)):
         rows_ = np.resize(X, (len(labels), 4))
-        with pytest.raises(ValueError, match="y is a number to predict: cut it at public thresholds"):
+        with pytest.raises(
+            ValueError, match="y is a number to predict: cut it at public thresholds"
+        ):
             fitted(name, rows_, labels, classes=None)
         assert len(fitted(name, rows_, labels, classes=[0, 1]).predict(QUERIES)) == 10
 
@@ -196,7 +286,12 @@ def test_the_curator_can_count_empty_records():
     bad = np.where(np.arange(40)[:, None] < 3, np.nan, X)
     model = ClassMeans(1.0, classes=["no", "yes"])
     found = model.unusable_records(bad, np.where(np.arange(40) < 5, "No", "no"))
-    assert found == {"records": 40, "unknown label": 5, "missing or infinite feature": 3, "empty": 5}
+    assert found == {
+        "records": 40,
+        "unknown label": 5,
+        "missing or infinite feature": 3,
+        "empty": 5,
+    }
     assert not hasattr(model, "n_features_in_")
     with pytest.raises(ValueError, match="classes must hold all labels"):
         ClassMeans(1.0).unusable_records(X, Y)
@@ -220,92 +315,280 @@ def test_messages_show_no_value(name):
 
 
 BAD = {  # invalid values of each parameter, of whatever estimator
-    "epsilon": [0.0, -1.0, math.inf], "delta": [1.0, -0.1], "l2": [-1.0], "norm": [0.0, -1.0], "overflow": ["ignore"],
-    "n": [0, 1.5], "adjacency": ["swap"], "analysis": ["loose"], "max_iterations": [0], "answers": [0, 1.5],
-    "noise_multiplier": [0.0], "clipping_norm": [-1.0], "sample_rate": [1.5], "steps": [0], "learning_rate": [-1.0],
-    "radius": [0.0], "batch_size": [0, 41], "sensitivity": ["empirical", 0.0], "intrinsic_sigma": [-0.1],
-    "subsample": [0, 0.5], "n_models": [0, 2.5], "scheme": ["pairs"], "n_partitions": [0], "sigma": [0.0],
-    "confidence": [1.5], "queries": [0, 31], "aggregator": ["majority"], "sigma_answer": [0.0], "inverse_scale": [-1.0],
-    "accountant": ["moments"], "partitions": ["equal"], "n_trees": [0], "depth": [0, 21], "bounds": [3.0, (1.0, -1.0)],
-    "optimizer": ["lion"], "classes": [[0]],
-    "student": [3], "n_jobs": [0],
-}  # fmt: skip
+    "epsilon": [0.0, -1.0, math.inf],
+    "delta": [1.0, -0.1],
+    "l2": [-1.0],
+    "norm": [0.0, -1.0],
+    "overflow": ["ignore"],
+    "n": [0, 1.5],
+    "adjacency": ["swap"],
+    "analysis": ["loose"],
+    "max_iterations": [0],
+    "answers": [0, 1.5],
+    "noise_multiplier": [0.0],
+    "clipping_norm": [-1.0],
+    "sample_rate": [1.5],
+    "steps": [0],
+    "learning_rate": [-1.0],
+    "radius": [0.0],
+    "batch_size": [0, 41],
+    "sensitivity": ["empirical", 0.0],
+    "intrinsic_sigma": [-0.1],
+    "subsample": [0, 0.5],
+    "n_models": [0, 2.5],
+    "scheme": ["pairs"],
+    "n_partitions": [0],
+    "sigma": [0.0],
+    "confidence": [1.5],
+    "queries": [0, 31],
+    "aggregator": ["majority"],
+    "sigma_answer": [0.0],
+    "inverse_scale": [-1.0],
+    "accountant": ["moments"],
+    "partitions": ["equal"],
+    "n_trees": [0],
+    "depth": [0, 21],
+    "bounds": [3.0, (1.0, -1.0)],
+    "optimizer": ["lion"],
+    "classes": [[0]],
+    "student": [3],
+    "n_jobs": [0],
+}
 # may be None beside another one; one class is enough; of the default learner alone
 UNUSED = {("Bagging", "classes"), ("SubsampleAggregate", "l2")}
-UNUSED |= {(name, known) for name in ("Bagging", "DPSGD", "FilteredVote", "PATE") for known in ("epsilon", "delta")}
+UNUSED |= {
+    (name, known)
+    for name in ("Bagging", "DPSGD", "FilteredVote", "PATE")
+    for known in ("epsilon", "delta")
+}
 
 
-@pytest.mark.parametrize(("name", "parameter"), [(name, p) for name, p in CASES if p in BAD])
+@pytest.mark.parametrize(
+    ("name", "parameter"), [(name, p) for name, p in CASES if p in BAD]
+)
 def test_an_invalid_parameter_is_named(name, parameter):
     if (name.removesuffix(" of a network"), parameter) in UNUSED:
         return
     for value in BAD[parameter]:
-        with pytest.raises((ValueError, TypeError), match=f"{parameter} must (be|hold|have) ") as refusal:
+        with pytest.raises(
+            (ValueError, TypeError), match=f"{parameter} must (be|hold|have) "
+        ) as refusal:
             fitted(name, **{parameter: value})
         assert parameter == "classes" or repr(value) in str(refusal.value)
 
 
-@pytest.mark.parametrize(("name", "change", "message"), [
-    ("NoisySGD", {"learning_rate": 4.1}, r"must be <= 2 / \(smoothness \+ l2\) = 4, got learning_rate=4.1"),
-    ("AugmentedSGD", {"learning_rate": 4.5}, r"learning_rate must be <= 2 / smoothness = 4, got learning_rate=4.5"),
-    ("AugmentedSGD", {"epsilon": 30.0, "analysis": "published"}, "epsilon"),
-    ("AugmentedSGD", {"classes": [0, 1, 2]}, "Only binary classification .* classes must hold 2 classes, got 3"),
-    ("ModelSensitivity", {"norm": 0.5, "overflow": "raise"}, r"rows of norm at most norm=0\.5, got a row of norm 1"),
-    ("NoisySGD", {"norm": 0.5, "overflow": "raise"}, r"rows of norm at most norm=0\.5, got a row of norm 1"),
-    ("ModelSensitivity", {"adjacency": "add-remove", "analysis": "published"}, "is for adjacency='replace-one', got"),
-    ("LossPerturbation", {"adjacency": "replace-one", "analysis": "published"}, "valid for adjacency='replace-one'"),
-    ("DPSGD", {"noise_multiplier": None}, "give epsilon and delta, or noise_multiplier, got epsilon=None"),
-    ("DPSGD", {"epsilon": 1.0, "delta": 1e-5}, "give epsilon and delta, or noise_multiplier"),
-    ("DPSGD", {"noise_multiplier": None, "epsilon": 0.0, "delta": 1e-300}, "no noise meets epsilon=0.0, delta=1e-300"),
-    ("DPSGD", {"optimizer": "adam"}, "optimizer must be 'sgd' or 'momentum' for softmax regression"),
-    ("Bagging", {"subsample": 41, "replace": False}, "subsample must be at most n=40 without replacement"),
-    ("Bagging", {"subsample": 21, "n_models": 2, "replace": False, "scheme": "split"}, "there are only n=40"),
-    ("SubsampleAggregate", {"n_models": 99, "adjacency": "replace-one"}, "at most the number of records 40"),
-    ("PATE", {"answers": 6, "queries": 5, "aggregator": "confident"}, "must be at most queries=5, got answers=6"),
-    ("PATE", {"n_models": 41}, "n_models must be at most the 40 records of X, got n_models=41"),
-    ("PATE", {"answers": 6}, "answers must be None for aggregator='gnmax'"),
-    ("PATE", {"aggregator": "confident", "sigma_threshold": 1.0, "threshold": -1.0}, "threshold must be >= 0, got"),
-    ("PATE", {"aggregator": "confident", "sigma_threshold": 0.0}, "sigma_threshold must be > 0"),
-    ("PATE", {"aggregator": "laplace", "scale": 0.0}, "scale must be > 0"),
-    ("DPBag", {"adjacency": "add-remove", "partitions": "balanced"}, "one of 'zero-out', 'replace-one', got"),
-    ("DPBag", {"student": None, "estimator": MANY_AT_ONCE}, "estimator must have fit and predict .* a scikit-learn"),
-    ("FilteredVote", {"estimator": RidgeClassifier()}, "estimator must have predict_proba for confidence=0.6"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        (
+            "NoisySGD",
+            {"learning_rate": 4.1},
+            r"must be <= 2 / \(smoothness \+ l2\) = 4, got learning_rate=4.1",
+        ),
+        (
+            "AugmentedSGD",
+            {"learning_rate": 4.5},
+            r"learning_rate must be <= 2 / smoothness = 4, got learning_rate=4.5",
+        ),
+        ("AugmentedSGD", {"epsilon": 30.0, "analysis": "published"}, "epsilon"),
+        (
+            "AugmentedSGD",
+            {"classes": [0, 1, 2]},
+            "Only binary classification .* classes must hold 2 classes, got 3",
+        ),
+        (
+            "ModelSensitivity",
+            {"norm": 0.5, "overflow": "raise"},
+            r"rows of norm at most norm=0\.5, got a row of norm 1",
+        ),
+        (
+            "NoisySGD",
+            {"norm": 0.5, "overflow": "raise"},
+            r"rows of norm at most norm=0\.5, got a row of norm 1",
+        ),
+        (
+            "ModelSensitivity",
+            {"adjacency": "add-remove", "analysis": "published"},
+            "is for adjacency='replace-one', got",
+        ),
+        (
+            "LossPerturbation",
+            {"adjacency": "replace-one", "analysis": "published"},
+            "valid for adjacency='replace-one'",
+        ),
+        (
+            "DPSGD",
+            {"noise_multiplier": None},
+            "give epsilon and delta, or noise_multiplier, got epsilon=None",
+        ),
+        (
+            "DPSGD",
+            {"epsilon": 1.0, "delta": 1e-5},
+            "give epsilon and delta, or noise_multiplier",
+        ),
+        (
+            "DPSGD",
+            {"noise_multiplier": None, "epsilon": 0.0, "delta": 1e-300},
+            "no noise meets epsilon=0.0, delta=1e-300",
+        ),
+        (
+            "DPSGD",
+            {"optimizer": "adam"},
+            "optimizer must be 'sgd' or 'momentum' for softmax regression",
+        ),
+        (
+            "Bagging",
+            {"subsample": 41, "replace": False},
+            "subsample must be at most n=40 without replacement",
+        ),
+        (
+            "Bagging",
+            {"subsample": 21, "n_models": 2, "replace": False, "scheme": "split"},
+            "there are only n=40",
+        ),
+        (
+            "SubsampleAggregate",
+            {"n_models": 99, "adjacency": "replace-one"},
+            "at most the number of records 40",
+        ),
+        (
+            "PATE",
+            {"answers": 6, "queries": 5, "aggregator": "confident"},
+            "must be at most queries=5, got answers=6",
+        ),
+        (
+            "PATE",
+            {"n_models": 41},
+            "n_models must be at most the 40 records of X, got n_models=41",
+        ),
+        ("PATE", {"answers": 6}, "answers must be None for aggregator='gnmax'"),
+        (
+            "PATE",
+            {"aggregator": "confident", "sigma_threshold": 1.0, "threshold": -1.0},
+            "threshold must be >= 0, got",
+        ),
+        (
+            "PATE",
+            {"aggregator": "confident", "sigma_threshold": 0.0},
+            "sigma_threshold must be > 0",
+        ),
+        ("PATE", {"aggregator": "laplace", "scale": 0.0}, "scale must be > 0"),
+        (
+            "DPBag",
+            {"adjacency": "add-remove", "partitions": "balanced"},
+            "one of 'zero-out', 'replace-one', got",
+        ),
+        (
+            "DPBag",
+            {"student": None, "estimator": MANY_AT_ONCE},
+            "estimator must have fit and predict .* a scikit-learn",
+        ),
+        (
+            "FilteredVote",
+            {"estimator": RidgeClassifier()},
+            "estimator must have predict_proba for confidence=0.6",
+        ),
+    ],
+)
 def test_parameters_that_do_not_go_together_are_named(name, change, message):
     with pytest.raises((ValueError, TypeError, AttributeError), match=message):
         fitted(name, **change)
 
 
-@pytest.mark.parametrize(("name", "given", "message"), [
-    ("SubsampleAggregate", {"shards": [0, 1]}, r"shards must be integers of shape \[40\], got int64 of shape \(2,\)"),
-    ("PATE", {"shards": np.zeros(40)}, r"shards must be integers of shape \[40\], got float64"),
-    ("PATE", {"shards": np.arange(40) % 6}, r"shards must be in 0\.\.4, got 0\.\.5"),
-    ("FilteredVote", {"chunks": np.zeros(40, int)}, r"chunks must be integers of shape \[40, 1\]"),
-    ("DPBag", {"chunks": np.zeros((40, 2), int)}, r"chunks must be integers of shape \[41, 2\]"),
-    ("PATE", {"public": None}, r"public must hold the unlabelled rows .* call fit\(X, y, public=X_public\)"),
-    ("DPBag", {"public": np.zeros((3, 2))}, "public must be finite rows with the features of X: X has 2 features, but"),
-    ("PATE", {"public": np.full((2, 4), np.nan)}, "public must be finite rows .*contains NaN"),
-    ("DPBag", {"public": np.zeros((0, 4))}, "public must be finite rows"),
-    ("SubsampleAggregate replace-one", {"shards": np.arange(40) % 5}, "shards must be None for adjacency='repl"),
-    ("DPBag balanced", {"chunks": np.zeros((41, 2), int)}, "chunks must be None for partitions='balanced'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        (
+            "SubsampleAggregate",
+            {"shards": [0, 1]},
+            r"shards must be integers of shape \[40\], got int64 of shape \(2,\)",
+        ),
+        (
+            "PATE",
+            {"shards": np.zeros(40)},
+            r"shards must be integers of shape \[40\], got float64",
+        ),
+        (
+            "PATE",
+            {"shards": np.arange(40) % 6},
+            r"shards must be in 0\.\.4, got 0\.\.5",
+        ),
+        (
+            "FilteredVote",
+            {"chunks": np.zeros(40, int)},
+            r"chunks must be integers of shape \[40, 1\]",
+        ),
+        (
+            "DPBag",
+            {"chunks": np.zeros((40, 2), int)},
+            r"chunks must be integers of shape \[41, 2\]",
+        ),
+        (
+            "PATE",
+            {"public": None},
+            (
+                r"public must hold the unlabelled rows .* call fit\(X, y,"
+                r" public=X_public\)"
+            ),
+        ),
+        (
+            "DPBag",
+            {"public": np.zeros((3, 2))},
+            "public must be finite rows with the features of X: X has 2 features, but",
+        ),
+        (
+            "PATE",
+            {"public": np.full((2, 4), np.nan)},
+            "public must be finite rows .*contains NaN",
+        ),
+        ("DPBag", {"public": np.zeros((0, 4))}, "public must be finite rows"),
+        (
+            "SubsampleAggregate replace-one",
+            {"shards": np.arange(40) % 5},
+            "shards must be None for adjacency='repl",
+        ),
+        (
+            "DPBag balanced",
+            {"chunks": np.zeros((41, 2), int)},
+            "chunks must be None for partitions='balanced'",
+        ),
+    ],
+)
 def test_data_that_do_not_fit_are_named(name, given, message):
     name, _, change = name.partition(" ")
-    changes = {"replace-one": {"adjacency": change}, "balanced": {"partitions": change}, "": {}}[change]
+    changes = {
+        "replace-one": {"adjacency": change},
+        "balanced": {"partitions": change},
+        "": {},
+    }[change]
     with pytest.raises(ValueError, match=message):
         fitted(name, given=given, **changes)
 
 
-CALIBRATED = ("ModelSensitivity", "LossPerturbation", "PredictionSensitivity", "ClassMeans", "RandomTrees",
-              "NoisyBoosting", "SubsampleAggregate", "NoisySGD", "AugmentedSGD")  # fmt: skip
+CALIBRATED = (
+    "ModelSensitivity",
+    "LossPerturbation",
+    "PredictionSensitivity",
+    "ClassMeans",
+    "RandomTrees",
+    "NoisyBoosting",
+    "SubsampleAggregate",
+    "NoisySGD",
+    "AugmentedSGD",
+)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace-one", "add-remove"])
 @pytest.mark.parametrize("name", CALIBRATED)
 def test_the_guarantee_is_the_budget(name, adjacency, delta):
-    model = clone(ESTIMATORS[name]).set_params(epsilon=0.5, delta=delta, adjacency=adjacency)
-    unknown = name in ("NoisySGD", "AugmentedSGD", "RandomTrees", "NoisyBoosting") and adjacency == "add-remove"
+    model = clone(ESTIMATORS[name]).set_params(
+        epsilon=0.5, delta=delta, adjacency=adjacency
+    )
+    unknown = (
+        name in ("NoisySGD", "AugmentedSGD", "RandomTrees", "NoisyBoosting")
+        and adjacency == "add-remove"
+    )
     if unknown or (name.endswith(("SGD", "Boosting")) and delta == 0):
         with pytest.raises(ValueError, match=r"adjacency must be one of|delta must be"):
             model.fit(X, Y)
@@ -318,15 +601,22 @@ def test_the_guarantee_is_the_budget(name, adjacency, delta):
     assert found.compose(3).status == found.status
 
 
-@pytest.mark.parametrize(("name", "change"), [
-    ("FilteredVote", {"sigma": None}), ("PATE", {"sigma_answer": None}),
-    ("PATE", {"sigma_answer": None, "aggregator": "confident", "answers": 3}),
-    ("PATE", {"sigma_answer": None, "aggregator": "laplace"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("FilteredVote", {"sigma": None}),
+        ("PATE", {"sigma_answer": None}),
+        ("PATE", {"sigma_answer": None, "aggregator": "confident", "answers": 3}),
+        ("PATE", {"sigma_answer": None, "aggregator": "laplace"}),
+    ],
+)
 def test_the_noise_of_votes_follows_from_the_budget(name, change):
     found = fitted(name, epsilon=0.5, delta=1e-5, **change).profile_
     assert 0.999 * 0.5 < found.epsilon(1e-5) <= 0.5 * (1 + 1e-9)
-    with pytest.raises(ValueError, match=r"give epsilon and delta, or \w+.*, got epsilon=0.5, delta=None"):
+    with pytest.raises(
+        ValueError,
+        match=r"give epsilon and delta, or \w+.*, got epsilon=0.5, delta=None",
+    ):
         fitted(name, epsilon=0.5, **change)
 
 
@@ -340,7 +630,10 @@ def test_epsilon_and_delta_suffice_to_make_it(name):
 
 def test_the_subsample_of_bagging_is_the_largest_within_the_budget():
     size = methods.Bagging(0.5, 0.3, n_models=3).calibrate(100)
-    within, beyond = (bagging(n=100, subsample=s, n_models=3, adjacency="zero-out") for s in (size, size + 1))
+    within, beyond = (
+        bagging(n=100, subsample=s, n_models=3, adjacency="zero-out")
+        for s in (size, size + 1)
+    )
     assert within.delta(0.5) <= 0.3 < beyond.delta(0.5)
     with pytest.raises(ValueError, match="delta must be at least about n_models / n"):
         methods.Bagging(0.5, 1e-5).fit(X, Y)
@@ -350,28 +643,48 @@ def test_old_names_of_parameters_are_taken_with_a_warning():
     learner = LogisticRegression()
     with pytest.warns(FutureWarning, match="FilteredVote: give .*= instead of") as told:
         model = methods.FilteredVote(learner, n_teachers=3, budget=5, sigma=1.0)
-    assert (len(told), model.estimator, model.n_models, model.answers, model.epsilon) == (3, learner, 3, 5, None)
+    assert (
+        len(told),
+        model.estimator,
+        model.n_models,
+        model.answers,
+        model.epsilon,
+    ) == (3, learner, 3, 5, None)
     with pytest.warns(FutureWarning, match="give bounds= instead of low and high"):
-        assert methods.RandomTrees(1.0).set_params(low=0, high=[1, 2]).bounds == (0, [1, 2])
+        assert methods.RandomTrees(1.0).set_params(low=0, high=[1, 2]).bounds == (
+            0,
+            [1, 2],
+        )
     with pytest.raises(TypeError, match="give bounds= instead of low and high"):
         methods.RandomTrees(1.0, low=0)
-    with pytest.warns(FutureWarning, match="noisy_vote: give inverse_scale= instead of noise"):
+    with pytest.warns(
+        FutureWarning, match="noisy_vote: give inverse_scale= instead of noise"
+    ):
         assert noisy_vote(noise=0.1).parameters["inverse_scale"] == 0.1
 
 
 def test_a_teacher_that_cannot_learn_its_records_abstains():
-    """A shard that scikit-learn refuses, for example of numbers beyond float32, must not be told from the others."""
+    """A shard that scikit-learn refuses, for example of numbers beyond float32, must
+    not be told from the others.
+    """
     huge = X.copy()
     huge[5] *= 1e300
     for name in ("Bagging", "PATE"):
         assert len(fitted(name, huge, estimator=None).predict(QUERIES)) == 10
     with pytest.raises(ValueError, match="max_iter"):
-        fitted("PATE", estimator=LogisticRegression(max_iter=-5), student=LogisticRegression())
+        fitted(
+            "PATE",
+            estimator=LogisticRegression(max_iter=-5),
+            student=LogisticRegression(),
+        )
 
 
 # statements
 
-ANSWERS = {"PredictionSensitivity": "at most 100 answers", "SubsampleAggregate": "at most 100 answers"}
+ANSWERS = {
+    "PredictionSensitivity": "at most 100 answers",
+    "SubsampleAggregate": "at most 100 answers",
+}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -381,27 +694,49 @@ def test_a_statement_says_what_is_released(name):
     release = stated.content["release"]
     assert release["method"] == f"dpnotes.{type(model).__name__}"
     if name in PUBLISHED:
-        assert release["released"].endswith("as publish() gives it, and any number of its predictions")
+        assert release["released"].endswith(
+            "as publish() gives it, and any number of its predictions"
+        )
         assert model.publish().statement_(declared={"name": name}) == stated
     else:
-        assert release["released"].startswith(ANSWERS.get(name, "any number of answers"))
+        assert release["released"].startswith(
+            ANSWERS.get(name, "any number of answers")
+        )
         model.predict(QUERIES)
         assert model.statement_(declared={"name": name}) == stated
-    assert release["access_type"] == ("Non-interactive" if name in PUBLISHED else "Interactive")
-    assert stated.content["guarantee"]["profile"] == json.loads(json.dumps(model.profile_.to_dict()))
+    assert release["access_type"] == (
+        "Non-interactive" if name in PUBLISHED else "Interactive"
+    )
+    assert stated.content["guarantee"]["profile"] == json.loads(
+        json.dumps(model.profile_.to_dict())
+    )
     assert PrivacyStatement.from_json(stated.to_json()).to_html() == stated.to_html()
     stated.verify()
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_the_same_for_other_records_and_after_other_parameters(name):
-    """Nothing of private records is in it: a function of their number and of the parameters alone."""
+    """Nothing of private records is in it: a function of their number and of the
+    parameters alone.
+    """
     stated = fitted(name).statement_(delta=1e-5)
     other = rows(len(X), seed=9)
     again = fitted(name, 0.5 * other, (other[:, 1] > 0.3).astype(int))
     assert again.statement_(delta=1e-5) == stated
-    changed = {"classes": [0, 1, 2], "noise_seed": None, "epsilon": 77.0, "adjacency": "replace-one", "answers": 10**6}
-    again.set_params(**{parameter: value for parameter, value in changed.items() if parameter in again.get_params()})
+    changed = {
+        "classes": [0, 1, 2],
+        "noise_seed": None,
+        "epsilon": 77.0,
+        "adjacency": "replace-one",
+        "answers": 10**6,
+    }
+    again.set_params(
+        **{
+            parameter: value
+            for parameter, value in changed.items()
+            if parameter in again.get_params()
+        }
+    )
     assert again.statement_(delta=1e-5) == stated
 
 
@@ -416,10 +751,13 @@ def test_no_label_is_shown_and_labels_read_off_are_named_as_unprotected():
     assert "noise_seed" not in stated.to_json()
 
 
-@pytest.mark.parametrize("name", ["Bagging", "LossPerturbation"])  # a parameter, and an assumption, shows it
+# a parameter, and an assumption, shows it
+@pytest.mark.parametrize("name", ["Bagging", "LossPerturbation"])
 def test_the_number_of_records_is_protected_unless_it_is_said_to_be_public(name):
     model = fitted(name, adjacency="add-remove")
-    with pytest.raises(ValueError, match="shows the number of records, which adjacency='add-remove' pr") as caught:
+    with pytest.raises(
+        ValueError, match="shows the number of records, which adjacency='add-remove' pr"
+    ) as caught:
         model.statement_()
     assert "40" not in str(caught.value)
     for public in (model.statement_(n_public=True), fitted(name).statement_()):
@@ -427,17 +765,29 @@ def test_the_number_of_records_is_protected_unless_it_is_said_to_be_public(name)
 
 
 def test_what_is_refuted_says_so_first():
-    model = DPBag(n_models=5, accountant="personalised", epsilon=9.0, delta=1e-3, device="cpu", noise_seed=0)
+    model = DPBag(
+        n_models=5,
+        accountant="personalised",
+        epsilon=9.0,
+        delta=1e-3,
+        device="cpu",
+        noise_seed=0,
+    )
     stated = model.fit(X, Y, public=PUBLIC).statement_()
     assert "This guarantee is refuted" in stated.to_html().partition("<h2>")[0]
     assert "true positives." not in stated.to_html().partition("<h2>")[0]
 
 
-@pytest.mark.parametrize(("sigma", "claim", "verdict", "about"), [
-    (1.0, 1.0, "not refuted, which is no proof", "this guarantee"), (0.1, 1.0, "REFUTED", "this guarantee"),
-    (1.0, 0.5, "not refuted", "another one: PrivacyProfile of gaussian(sigma=0.5"),
-    (1.0, 9.0, "refuted", "another one"), (1.0, None, "no claim was tested", "none"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("sigma", "claim", "verdict", "about"),
+    [
+        (1.0, 1.0, "not refuted, which is no proof", "this guarantee"),
+        (0.1, 1.0, "REFUTED", "this guarantee"),
+        (1.0, 0.5, "not refuted", "another one: PrivacyProfile of gaussian(sigma=0.5"),
+        (1.0, 9.0, "refuted", "another one"),
+        (1.0, None, "no claim was tested", "none"),
+    ],
+)
 def test_an_audit_is_told_with_its_claim(sigma, claim, verdict, about):
     noise = np.random.default_rng(0).normal(size=(2, 500))
     noise *= sigma
@@ -447,6 +797,10 @@ def test_an_audit_is_told_with_its_claim(sigma, claim, verdict, about):
     audit = stated.content["audit"]
     assert audit["verdict"].startswith(verdict)
     assert audit["claim"].startswith(about)
-    assert f"epsilon at least {report.epsilon(1e-5):.3g} at delta 1e-05" in audit["bounds"]
+    assert (
+        f"epsilon at least {report.epsilon(1e-5):.3g} at delta 1e-05" in audit["bounds"]
+    )
     assert "public or stand in" in audit["evidence"]
-    assert ("An audit refuted this guarantee" in stated.to_html()) == (verdict == "REFUTED")
+    assert ("An audit refuted this guarantee" in stated.to_html()) == (
+        verdict == "REFUTED"
+    )

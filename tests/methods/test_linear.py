@@ -1,4 +1,6 @@
-"""The exact minimiser and class means, released with noise: another solver, worst neighbours, the law of the noise."""
+"""The exact minimiser and class means, released with noise: another solver, worst
+neighbours, the law of the noise.
+"""
 
 import math
 
@@ -10,7 +12,14 @@ from sklearn.linear_model import LogisticRegression
 
 from dpnotes.accounting import gaussian_sigma
 from dpnotes.data import to_unit_ball
-from dpnotes.methods import ClassMeans, ModelSensitivity, _linear, fit_minimiser, noisy_minimisers, secret_seed
+from dpnotes.methods import (
+    ClassMeans,
+    ModelSensitivity,
+    _linear,
+    fit_minimiser,
+    noisy_minimisers,
+    secret_seed,
+)
 from dpnotes.methods._class_means import COUNT, _means, _sums
 from dpnotes.methods._linear import GRADIENT_FRACTION, linear_task
 from tests.methods.conftest import follows, is_normal, repeated
@@ -27,7 +36,9 @@ def small(m=60, d=3, n_classes=4, seed=0):
 @pytest.mark.parametrize("n", [None, 100])
 def test_minimiser_equals_scipys(intercept, n):
     X, y = small()
-    fit = fit_minimiser(X, y, n_classes=4, l2=0.01, intercept=intercept, n=n, device="cpu")
+    fit = fit_minimiser(
+        X, y, n_classes=4, l2=0.01, intercept=intercept, n=n, device="cpu"
+    )
     rows = np.hstack([X, np.ones((len(X), 1))]) if intercept else X
 
     def objective(flat):
@@ -35,56 +46,81 @@ def test_minimiser_equals_scipys(intercept, n):
         loss = special.logsumexp(logits, axis=1) - logits[np.arange(len(y)), y]
         return loss.sum() / (n or len(X)) + 0.005 * flat @ flat
 
-    other = optimize.minimize(objective, np.zeros(4 * rows.shape[1]), method="BFGS", options={"gtol": 1e-7}).x
-    # differenced gradients of norm 1e-6 leave BFGS 1e-4 away; the fit is within tolerance / l2 of the minimiser
+    other = optimize.minimize(
+        objective, np.zeros(4 * rows.shape[1]), method="BFGS", options={"gtol": 1e-7}
+    ).x
+    # differenced gradients of norm 1e-6 leave BFGS 1e-4 away; the fit is within
+    # tolerance / l2 of the minimiser
     away = np.linalg.norm(fit.weights.ravel() - other)
     assert away < 3e-4 + fit.gradient_tolerance / 0.01
     assert objective(fit.weights.ravel()) <= objective(other) + 1e-6
 
 
 def worst_neighbours(intercept, m):
-    """Data sets one record different: the others make the model sure, and wrong, of either differing record.
+    """Data sets one record different: the others make the model sure, and wrong, of
+    either differing record.
 
-    Without a bias the two have opposite directions and one label. With one, whose feature they share, the directions
-    agree and the labels differ; the others are orthogonal to both, the constant feature included, else their Hessian
-    would hold the bias.
+    Without a bias the two have opposite directions and one label. With one, whose
+    feature they share, the directions agree and the labels differ; the others are
+    orthogonal to both, the constant feature included, else their Hessian would hold the
+    bias.
     """
     cosine, sine = math.sqrt(0.99), 0.1
     half = (m - 1) // 2
     aside = -cosine if intercept else 0.0
-    others = np.concatenate([np.tile([aside, 0.03], (m - 1 - half, 1)), np.tile([aside, -0.03], (half, 1))])
+    others = np.concatenate(
+        [np.tile([aside, 0.03], (m - 1 - half, 1)), np.tile([aside, -0.03], (half, 1))]
+    )
     labels = np.repeat([0, 1], [m - 1 - half, half])
-    ends = (([cosine, sine], 1), ([cosine, -sine], 0)) if intercept else (([cosine, sine], 1), ([-cosine, sine], 1))
+    ends = (
+        (([cosine, sine], 1), ([cosine, -sine], 0))
+        if intercept
+        else (([cosine, sine], 1), ([-cosine, sine], 1))
+    )
     for row, label in ends:
         yield np.vstack([others, row]), np.append(labels, label)
     yield others, labels
 
 
-@pytest.mark.parametrize(("intercept", "constant"), [(False, math.sqrt(2)), (True, 2.0)])
+@pytest.mark.parametrize(
+    ("intercept", "constant"), [(False, math.sqrt(2)), (True, 2.0)]
+)
 def test_worst_neighbours_nearly_attain_the_sensitivity(intercept, constant):
     m, l2 = 30_000, 1e-4
     make = {"n_classes": 2, "l2": l2, "intercept": intercept, "n": m, "device": "cpu"}
-    first, second, fewer = (fit_minimiser(X, y, **make) for X, y in worst_neighbours(intercept, m))
+    first, second, fewer = (
+        fit_minimiser(X, y, **make) for X, y in worst_neighbours(intercept, m)
+    )
     exchanged = np.linalg.norm(first.weights - second.weights)
     assert 0.98 < exchanged / first.sensitivity() <= 1
     assert exchanged / first.sensitivity(analysis="published") > 0.98
     more = np.linalg.norm(first.weights - fewer.weights)
     assert 0.98 < more / first.sensitivity(adjacency="add-remove") <= 1
-    assert math.isclose(first.sensitivity(analysis="published"), 2 * constant / (m * l2))
-    assert math.isclose(first.sensitivity(), (2 + 2 * GRADIENT_FRACTION) * constant / (m * l2))
+    assert math.isclose(
+        first.sensitivity(analysis="published"), 2 * constant / (m * l2)
+    )
+    assert math.isclose(
+        first.sensitivity(), (2 + 2 * GRADIENT_FRACTION) * constant / (m * l2)
+    )
 
 
 @pytest.mark.parametrize("intercept", [True, False])
 def test_a_minimum_that_the_solver_misses_is_reached_by_descent(intercept):
     X, y = small()
     setting = {"n_classes": 4, "l2": 1e-3, "intercept": intercept, "device": "cpu"}
-    few, many = (fit_minimiser(X, y, max_iterations=steps, **setting) for steps in (1, 10_000))
+    few, many = (
+        fit_minimiser(X, y, max_iterations=steps, **setting) for steps in (1, 10_000)
+    )
     assert (few.weights != many.weights).any()
-    assert np.linalg.norm(few.weights - many.weights) <= 2 * many.gradient_tolerance / 1e-3
+    assert (
+        np.linalg.norm(few.weights - many.weights) <= 2 * many.gradient_tolerance / 1e-3
+    )
 
 
 def test_descent_needs_no_more_steps_than_its_theorem(monkeypatch):
-    """Every record at the bound and nearly separable, little regularisation: without the check that ends it early."""
+    """Every record at the bound and nearly separable, little regularisation: without
+    the check that ends it early.
+    """
     rows = np.vstack([np.eye(2), -np.eye(2)]).repeat(5, axis=0)
     task = linear_task(rows, np.arange(20) // 10, n_classes=2)
     penalty = 20 * 1e-3
@@ -105,7 +141,9 @@ def test_descent_needs_no_more_steps_than_its_theorem(monkeypatch):
 def test_rows_outside_the_ball_are_refused():
     X, y = small()
     X[5] *= 1.5 / np.linalg.norm(X[5])
-    with pytest.raises(ValueError, match=r"rows of norm at most norm=1, got a row of norm 1\.5; .*to_"):
+    with pytest.raises(
+        ValueError, match=r"rows of norm at most norm=1, got a row of norm 1\.5; .*to_"
+    ):
         fit_minimiser(X, y, n_classes=4, l2=0.1, device="cpu")
     fit_minimiser(to_unit_ball(X, bound=1.0), y, n_classes=4, l2=0.1, device="cpu")
     X[5] /= np.linalg.norm(X[5])  # of norm 1 up to rounding
@@ -113,12 +151,17 @@ def test_rows_outside_the_ball_are_refused():
 
 
 def test_noise_vanishes_at_large_epsilon(digits):
-    """Another computation: scikit-learn's logistic regression, the bias as a penalised weight."""
+    """Another computation: scikit-learn's logistic regression, the bias as a
+    penalised weight.
+    """
     X, y = digits
     model = ModelSensitivity(1e9, l2=1e-4, noise_seed=0, device="cpu").fit(X, y)
     rows = np.hstack([X, np.ones((len(X), 1))])
-    plain = LogisticRegression(C=1 / (len(X) * 1e-4), fit_intercept=False, max_iter=10_000, tol=1e-9).fit(rows, y)
-    # the gradient of lbfgs is within 1e-6 or so, the weights within that over l2; the noise has norm 1e-4
+    plain = LogisticRegression(
+        C=1 / (len(X) * 1e-4), fit_intercept=False, max_iter=10_000, tol=1e-9
+    ).fit(rows, y)
+    # the gradient of lbfgs is within 1e-6 or so, the weights within that over l2; the
+    # noise has norm 1e-4
     assert np.abs(plain.coef_[:, :-1] - model.coef_).max() < 0.02
     assert np.abs(plain.coef_[:, -1] - model.intercept_).max() < 0.02
     assert abs(model.score(X, y) - plain.score(rows, y)) < 2e-3
@@ -130,8 +173,13 @@ def test_noise_has_the_stated_distribution(minimiser):
     repeats, columns = 600, minimiser.weights.shape[1]
     for analysis, dimensions in (("tight", 9), ("published", 10)):
         size = dimensions * columns
-        models, _ = noisy_minimisers(minimiser, 2.0, analysis=analysis, n_repeats=repeats, seed=1)
-        noise = np.concatenate([models.weights, models.intercept[:, :, None]], axis=2) - minimiser.weights
+        models, _ = noisy_minimisers(
+            minimiser, 2.0, analysis=analysis, n_repeats=repeats, seed=1
+        )
+        noise = (
+            np.concatenate([models.weights, models.intercept[:, :, None]], axis=2)
+            - minimiser.weights
+        )
         norms = np.linalg.norm(noise, axis=(1, 2))
         scale = minimiser.sensitivity(analysis=analysis) / 2.0
         assert follows(norms, stats.gamma(size, scale=scale))
@@ -147,9 +195,16 @@ def test_noise_has_the_stated_distribution(minimiser):
 
 
 def test_estimator_is_the_first_repeat(digits, minimiser):
-    make = {"l2": 0.05, "adjacency": "replace-one", "overflow": "raise", "device": "cpu"}
+    make = {
+        "l2": 0.05,
+        "adjacency": "replace-one",
+        "overflow": "raise",
+        "device": "cpu",
+    }
     model = ModelSensitivity(3.0, 1e-6, noise_seed=11, **make).fit(*digits)
-    models, profile = noisy_minimisers(minimiser, 3.0, 1e-6, n_repeats=3, seed=secret_seed(11))
+    models, profile = noisy_minimisers(
+        minimiser, 3.0, 1e-6, n_repeats=3, seed=secret_seed(11)
+    )
     many = model.fit_many(*digits, n_classes=10, n_repeats=3, seed=secret_seed(11))
     assert (many.models.weights == models.weights).all()
     assert (model.coef_ == models.weights[0]).all()
@@ -165,7 +220,9 @@ def test_estimator_is_the_first_repeat(digits, minimiser):
 
 
 def test_published_profile_says_what_is_not_counted(digits):
-    model = ModelSensitivity(1.0, l2=0.05, analysis="published", adjacency="replace-one", device="cpu").fit(*digits)
+    model = ModelSensitivity(
+        1.0, l2=0.05, analysis="published", adjacency="replace-one", device="cpu"
+    ).fit(*digits)
     assert model.profile_.status == "assumption"
     assert "exact minimiser" in model.profile_.assumption
     assert "Lemma 1 does not count" in model.profile_.remark
@@ -197,27 +254,45 @@ def test_what_a_record_adds_to_the_sums_does_not_depend_on_the_others():
         assert LONGEST - 1e-6 < np.linalg.norm(alone) <= LONGEST
 
 
-@pytest.mark.parametrize(("adjacency", "pure", "gaussian"), [
-    ("zero-out", LONGEST, LONGEST), ("add-remove", LONGEST, LONGEST), ("replace-one", 2 * LONGEST, 2.0),
-])  # fmt: skip
-def test_noise_of_class_means_has_the_stated_distribution(adjacency, pure, gaussian, monkeypatch):
+@pytest.mark.parametrize(
+    ("adjacency", "pure", "gaussian"),
+    [
+        ("zero-out", LONGEST, LONGEST),
+        ("add-remove", LONGEST, LONGEST),
+        ("replace-one", 2 * LONGEST, 2.0),
+    ],
+)
+def test_noise_of_class_means_has_the_stated_distribution(
+    adjacency, pure, gaussian, monkeypatch
+):
     """Norms at 1e-3 with fixed seeds; a scale 5% off must be noticed."""
     X, y, repeats = np.zeros((50, 4)), np.zeros(50, int), 800
     seen = []
-    monkeypatch.setattr("dpnotes.methods._class_means._means", lambda sums, least: seen.append((sums, least)) or sums)
+    monkeypatch.setattr(
+        "dpnotes.methods._class_means._means",
+        lambda sums, least: seen.append((sums, least)) or sums,
+    )
     for delta in (0.0, 1e-3):
-        ClassMeans(2.0, delta, adjacency=adjacency).fit_many(X, y, n_classes=3, n_repeats=repeats, seed=1)
+        ClassMeans(2.0, delta, adjacency=adjacency).fit_many(
+            X, y, n_classes=3, n_repeats=repeats, seed=1
+        )
     (one, least), (other, sigma) = seen
     start = np.array([[0, 0, 0, 0, 50 * COUNT], [0] * 5, [0] * 5])
     norms = np.linalg.norm(one - start, axis=2).ravel()
     assert follows(norms, stats.gamma(5, scale=pure / 2))
     assert np.std(one - start) == pytest.approx(least, rel=0.05)
-    assert sigma == pytest.approx(gaussian_sigma(2.0, 1e-3, sensitivity=gaussian), rel=1e-6)
-    assert stats.kstest((other - start).ravel(), stats.norm(scale=sigma).cdf).pvalue > 1e-3
+    assert sigma == pytest.approx(
+        gaussian_sigma(2.0, 1e-3, sensitivity=gaussian), rel=1e-6
+    )
+    assert (
+        stats.kstest((other - start).ravel(), stats.norm(scale=sigma).cdf).pvalue > 1e-3
+    )
 
 
 def test_means_are_quotients_within_the_ball():
-    sums = np.array([[3.0, 4.0, 10 * COUNT], [30.0, 40.0, 10 * COUNT], [0.3, 0.4, -5.0]])
+    sums = np.array(
+        [[3.0, 4.0, 10 * COUNT], [30.0, 40.0, 10 * COUNT], [0.3, 0.4, -5.0]]
+    )
     means = _means(sums, least=2 * COUNT)
     assert means == pytest.approx(np.array([[0.3, 0.4], [0.6, 0.8], [0.15, 0.2]]))
 

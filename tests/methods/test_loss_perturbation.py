@@ -1,4 +1,6 @@
-"""Loss perturbation: recovery of the noise, the density of the release, profiles, bad input."""
+"""Loss perturbation: recovery of the noise, the density of the release, profiles,
+bad input.
+"""
 
 import math
 
@@ -20,28 +22,54 @@ def perturbed(X, y, epsilon, delta=0.0, *, n_classes, n_repeats=1, seed, **param
 
 
 def recovered_noise(models, X, y, *, n_classes, penalty, intercept=True):
-    """The linear terms of which the weights are minimisers: minus the gradient of all else, [R, C, d]."""
+    """The linear terms of which the weights are minimisers: minus the gradient of
+    all else, [R, C, d].
+    """
     rows = np.hstack([X, np.ones((len(X), 1))]) if intercept else X
-    weights = np.concatenate([models.weights, models.intercept[:, :, None]], axis=2) if intercept else models.weights
+    weights = (
+        np.concatenate([models.weights, models.intercept[:, :, None]], axis=2)
+        if intercept
+        else models.weights
+    )
     residual = special.softmax(weights @ rows.T, axis=1) - np.eye(n_classes)[y].T
     return -(residual @ rows + penalty * weights)
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-def test_released_weights_minimise_the_loss_with_noise_of_the_stated_distribution(adjacency):
-    """From the weights back to the noise: shape and scale, at 1e-3, and a scale 5% or 10% off must be noticed."""
+def test_released_weights_minimise_the_loss_with_noise_of_the_stated_distribution(
+    adjacency,
+):
+    """From the weights back to the noise: shape and scale, at 1e-3, and a scale 5%
+    or 10% off must be noticed.
+    """
     generator = np.random.default_rng(0)
     X, y = generator.uniform(-0.5, 0.5, size=(40, 3)), generator.integers(3, size=40)
     repeats = 1500
-    make = {"n_classes": 3, "l2": 0.01, "adjacency": adjacency, "n_repeats": repeats, "seed": 1, "device": "cpu"}
+    make = {
+        "n_classes": 3,
+        "l2": 0.01,
+        "adjacency": adjacency,
+        "n_repeats": repeats,
+        "seed": 1,
+        "device": "cpu",
+    }
     for delta in (0.0, 1e-5):
-        stated = objective_perturbation(2.0, delta, n_classes=3, regulariser=0.4, bias=True, adjacency=adjacency)
+        stated = objective_perturbation(
+            2.0, delta, n_classes=3, regulariser=0.4, bias=True, adjacency=adjacency
+        )
         models, _ = perturbed(X, y, 2.0, delta, **make)
-        noise = recovered_noise(models, X, y, n_classes=3, penalty=40 * 0.01 + stated.regulariser)
+        noise = recovered_noise(
+            models, X, y, n_classes=3, penalty=40 * 0.01 + stated.regulariser
+        )
         if delta == 0:
-            norms, distribution = np.linalg.norm(noise, axis=2), stats.gamma(4, scale=1 / stated.rate)
+            norms, distribution = (
+                np.linalg.norm(noise, axis=2),
+                stats.gamma(4, scale=1 / stated.rate),
+            )
             assert follows(norms, distribution, 1.1)
-            assert np.abs(np.corrcoef(norms.T) - np.eye(3)).max() < 4 / math.sqrt(repeats)
+            assert np.abs(np.corrcoef(norms.T) - np.eye(3)).max() < 4 / math.sqrt(
+                repeats
+            )
         else:
             assert is_normal(noise, stated.sigma)
 
@@ -50,21 +78,39 @@ def test_two_classes_have_one_noise_and_its_negative():
     generator = np.random.default_rng(0)
     X, y = generator.uniform(-0.5, 0.5, size=(40, 3)), generator.integers(2, size=40)
     stated = objective_perturbation(2.0, n_classes=2, regulariser=0.4, bias=True)
-    models, _ = perturbed(X, y, 2.0, n_classes=2, l2=0.01, n_repeats=1500, seed=1, device="cpu")
+    models, _ = perturbed(
+        X, y, 2.0, n_classes=2, l2=0.01, n_repeats=1500, seed=1, device="cpu"
+    )
     noise = recovered_noise(models, X, y, n_classes=2, penalty=0.4 + stated.regulariser)
     assert np.abs(noise.sum(axis=1)).max() < 1e-3  # of the tolerance
-    assert follows(np.linalg.norm(noise[:, 0], axis=1), stats.gamma(4, scale=0.5 / stated.rate), 1.1)
+    assert follows(
+        np.linalg.norm(noise[:, 0], axis=1),
+        stats.gamma(4, scale=0.5 / stated.rate),
+        1.1,
+    )
 
 
 def test_sum_of_losses_is_divided_by_the_public_n():
-    """The map from noise to weights must not depend on the number of records: same noise, n and regulariser."""
+    """The map from noise to weights must not depend on the number of records: same
+    noise, n and regulariser.
+    """
     generator = np.random.default_rng(0)
     X, y = generator.uniform(-0.5, 0.5, size=(41, 3)), generator.integers(3, size=41)
     stated = objective_perturbation(2.0, n_classes=3, regulariser=0.5, bias=True)
     noise = []
     for kept in (slice(41), slice(40)):
-        models, _ = perturbed(X[kept], y[kept], 2.0, n_classes=3, l2=0.01, n=50, seed=3, device="cpu")
-        noise.append(recovered_noise(models, X[kept], y[kept], n_classes=3, penalty=50 * 0.01 + stated.regulariser))
+        models, _ = perturbed(
+            X[kept], y[kept], 2.0, n_classes=3, l2=0.01, n=50, seed=3, device="cpu"
+        )
+        noise.append(
+            recovered_noise(
+                models,
+                X[kept],
+                y[kept],
+                n_classes=3,
+                penalty=50 * 0.01 + stated.regulariser,
+            )
+        )
     # equal up to the gradient at which a fit counts as exact, 1e-4 K with K = 2
     assert np.linalg.norm(noise[0] - noise[1]) < 2 * 1e-4 * 2
 
@@ -72,9 +118,14 @@ def test_sum_of_losses_is_divided_by_the_public_n():
 @pytest.mark.parametrize(("intercept", "delta"), [(True, 0.0), (False, 1e-5)])
 def test_noise_and_regulariser_vanish_at_large_epsilon(digits, intercept, delta):
     X, y = digits
-    model = LossPerturbation(1e9, delta, l2=1e-3, intercept=intercept, noise_seed=0, device="cpu").fit(X, y)
-    plain = fit_minimiser(X, y, n_classes=10, l2=1e-3, intercept=intercept, device="cpu")
-    assert np.abs(model.coef_ - plain.weights[:, :64]).max() < 3e-3  # of weights up to 4: tolerance over l2
+    model = LossPerturbation(
+        1e9, delta, l2=1e-3, intercept=intercept, noise_seed=0, device="cpu"
+    ).fit(X, y)
+    plain = fit_minimiser(
+        X, y, n_classes=10, l2=1e-3, intercept=intercept, device="cpu"
+    )
+    # of weights up to 4: tolerance over l2
+    assert np.abs(model.coef_ - plain.weights[:, :64]).max() < 3e-3
     assert model.score(X, y) > 0.9
 
 
@@ -82,7 +133,8 @@ def test_repeats_and_estimator(digits):
     X, y = digits
     make = {"n_classes": 10, "l2": 0.05, "device": "cpu", "seed": secret_seed(5)}
     few, many = (perturbed(X, y, 3.0, n_repeats=r, **make).models for r in (1, 4))
-    reach = 1e-4 * 2 / (len(X) * 0.05)  # tolerance of the sum over its strong convexity, for either fit
+    # tolerance of the sum over its strong convexity, for either fit
+    reach = 1e-4 * 2 / (len(X) * 0.05)
     assert np.linalg.norm(many.weights[0] - few.weights[0]) < 2 * reach
     assert np.linalg.norm(many.weights[1] - few.weights[0]) > 100 * reach
     model = LossPerturbation(3.0, l2=0.05, noise_seed=5, device="cpu").fit(X, y)
@@ -96,7 +148,9 @@ def test_repeats_and_estimator(digits):
 def test_published_profile_says_what_is_wrong(digits):
     remarks = {0.0: "rank and trace", 1e-5: "convexity"}
     for delta, remark in remarks.items():
-        method = LossPerturbation(1.0, delta, l2=0.1, analysis="published", noise_seed=0, device="cpu")
+        method = LossPerturbation(
+            1.0, delta, l2=0.1, analysis="published", noise_seed=0, device="cpu"
+        )
         found = method.fit(*digits).profile_
         assert (found.status, remark in found.remark) == ("assumption", True)
     assert "minimised exactly" in found.assumption
@@ -105,7 +159,9 @@ def test_published_profile_says_what_is_wrong(digits):
 
 def test_a_minimiser_that_the_solver_misses_is_reached(digits):
     few, many = (
-        LossPerturbation(1.0, l2=1e-2, max_iterations=steps, noise_seed=0, device="cpu").fit(*digits)
+        LossPerturbation(
+            1.0, l2=1e-2, max_iterations=steps, noise_seed=0, device="cpu"
+        ).fit(*digits)
         for steps in (1, 10_000)
     )
     reach = 1e-4 * 2 / (len(digits[0]) * 1e-2)
@@ -117,17 +173,28 @@ def test_output_noise_makes_it_a_proof_and_hides_the_tolerance(digits, delta):
     X, y = digits
     model = LossPerturbation(1.0, delta, l2=0.1, device="cpu").fit(X, y)
     assert (model.profile_.status, model.profile_.implementation) == ("proved", "exact")
-    assumed = ("n=1797 and norm=1 are public", _classifier.PREPARED, _classifier.READ_OFF)
+    assumed = (
+        "n=1797 and norm=1 are public",
+        _classifier.PREPARED,
+        _classifier.READ_OFF,
+    )
     assert model.profile_.assumption == "; ".join(assumed)
     assert model.profile_.delta(1.0) <= delta
     loss = linear_task(X, y, n_classes=10, gradient_fraction=1e-4).loss
     penalty = 179.7
-    noise = objective_perturbation(0.99, 0.99 * delta, n_classes=10, regulariser=penalty, bias=True)
+    noise = objective_perturbation(
+        0.99, 0.99 * delta, n_classes=10, regulariser=penalty, bias=True
+    )
     assert noise.regulariser == 0
     weights = np.zeros((10, 65))
     drawn = [model._with_output_noise(weights, loss, noise, penalty) for _ in range(20)]
     norms = np.linalg.norm(drawn, axis=(1, 2))
     scale = noise.sigma or 1 / noise.rate
-    sensitivity = 2 * (2e-4 + math.sqrt(650) * 2**-24 * scale) / penalty  # the second term: rounding of the linear term
-    expected = 650 * sensitivity / 0.01 if delta == 0 else gaussian_sigma(0.01, 0.01 * delta) * sensitivity * 650**0.5
+    # the second term: rounding of the linear term
+    sensitivity = 2 * (2e-4 + math.sqrt(650) * 2**-24 * scale) / penalty
+    expected = (
+        650 * sensitivity / 0.01
+        if delta == 0
+        else gaussian_sigma(0.01, 0.01 * delta) * sensitivity * 650**0.5
+    )
     assert norms.mean() == pytest.approx(expected, rel=0.05)

@@ -1,4 +1,6 @@
-"""Votes of models on subsamples and shards: rebuilt by hand, budgets, attacks, the distance of neighbours, copies."""
+"""Votes of models on subsamples and shards: rebuilt by hand, budgets, attacks, the
+distance of neighbours, copies.
+"""
 
 import copy
 import math
@@ -31,41 +33,81 @@ from dpnotes.methods._subsample_aggregate import equal_shards
 from tests.methods.conftest import Votes, proved, repeated
 
 
-@pytest.mark.parametrize("estimator", [
-    None, LogisticRegression(max_iter=500), make_pipeline(StandardScaler(), DecisionTreeClassifier()),
-    NetworkClassifier((1, 8, 8), kernel_size=3, padding=1, epochs=25, learning_rate=3e-3),
-], ids=["default", "logistic", "pipeline", "network"])  # fmt: skip
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        None,
+        LogisticRegression(max_iter=500),
+        make_pipeline(StandardScaler(), DecisionTreeClassifier()),
+        NetworkClassifier(
+            (1, 8, 8), kernel_size=3, padding=1, epochs=25, learning_rate=3e-3
+        ),
+    ],
+    ids=["default", "logistic", "pipeline", "network"],
+)
 def test_any_base_learner(pixels, estimator):
     X, y = pixels
-    model = Bagging(subsample=200, n_models=5, estimator=estimator, noise_seed=0).fit(X[:1200], y[:1200])
+    model = Bagging(subsample=200, n_models=5, estimator=estimator, noise_seed=0).fit(
+        X[:1200], y[:1200]
+    )
     assert model.score(X[1200:], y[1200:]) > 0.7
-    assert clone(model).fit(X[:1200], y[:1200]).score(X[1200:], y[1200:]) == model.score(X[1200:], y[1200:])
-    assert model.profile_.to_dict() == repeated(bagging(n=1200, subsample=200, n_models=5, adjacency="zero-out"))
+    assert clone(model).fit(X[:1200], y[:1200]).score(
+        X[1200:], y[1200:]
+    ) == model.score(X[1200:], y[1200:])
+    assert model.profile_.to_dict() == repeated(
+        bagging(n=1200, subsample=200, n_models=5, adjacency="zero-out")
+    )
 
 
 def test_vote_is_the_majority_of_models_trained_on_the_stated_subsamples(pixels):
-    """Another road: rebuild every model from the seed and count votes by hand; ties go to the first class."""
+    """Another road: rebuild every model from the seed and count votes by hand; ties
+    go to the first class.
+    """
     X, y = pixels
-    model = Bagging(subsample=20, n_models=4, estimator=KNeighborsClassifier(1), noise_seed=7).fit(X, y)
+    model = Bagging(
+        subsample=20, n_models=4, estimator=KNeighborsClassifier(1), noise_seed=7
+    ).fit(X, y)
     seed = int(np.random.RandomState(7).randint(2**31, size=2)[0])
     subsets = draw_subsets(len(X), subsample=20, n_models=4, replace=True, seed=seed)
-    votes = np.stack([KNeighborsClassifier(1).fit(X[rows], y[rows]).predict(X[:300]) for rows in subsets])
-    by_hand = [min(set(v), key=lambda c, v=v: (-list(v).count(c), c)) for v in votes.T.tolist()]
+    votes = np.stack(
+        [
+            KNeighborsClassifier(1).fit(X[rows], y[rows]).predict(X[:300])
+            for rows in subsets
+        ]
+    )
+    by_hand = [
+        min(set(v), key=lambda c, v=v: (-list(v).count(c), c)) for v in votes.T.tolist()
+    ]
     assert model.predict(X[:300]).tolist() == by_hand
-    assert model.predict_proba(X[:300])[0, by_hand[0]] == votes[:, 0].tolist().count(by_hand[0]) / 4
+    assert (
+        model.predict_proba(X[:300])[0, by_hand[0]]
+        == votes[:, 0].tolist().count(by_hand[0]) / 4
+    )
 
 
 def test_subsample_of_one_class_votes_for_it():
     X, y = np.zeros((50, 2)), np.array([3] * 49 + [8])
-    model = Bagging(subsample=1, n_models=9, estimator=LogisticRegression(), noise_seed=0).fit(X, y)
+    model = Bagging(
+        subsample=1, n_models=9, estimator=LogisticRegression(), noise_seed=0
+    ).fit(X, y)
     assert set(model.predict(X)) <= {3, 8}
     assert model.predict(X)[0] == 3
 
 
-@pytest.mark.parametrize("estimator", [None, NetworkClassifier(None, architecture="mlp", epochs=1, device="cpu")])
+@pytest.mark.parametrize(
+    "estimator",
+    [None, NetworkClassifier(None, architecture="mlp", epochs=1, device="cpu")],
+)
 def test_a_label_that_is_no_class_empties_the_subsamples_that_drew_it(estimator):
     X, y = np.arange(20.0, dtype=np.float32)[:, None], np.repeat([0, 1], 10)
-    make = Bagging(subsample=5, n_models=6, estimator=estimator, classes=[0, 1], replace=False, noise_seed=0)
+    make = Bagging(
+        subsample=5,
+        n_models=6,
+        estimator=estimator,
+        classes=[0, 1],
+        replace=False,
+        noise_seed=0,
+    )
     whole = clone(make).fit(X, y)
     emptied = clone(make).fit(X, np.where(np.arange(20) == 3, 2, y))
     assert emptied.profile_.to_dict() == whole.profile_.to_dict()
@@ -80,40 +122,75 @@ def test_a_label_that_is_no_class_empties_the_subsamples_that_drew_it(estimator)
 
 
 def voting(epsilon=1.0, delta=0.0, **parameters):
-    settings = {"answers": 100, "n_models": 20, "noise_seed": 0, "device": "cpu"} | parameters
+    settings = {
+        "answers": 100,
+        "n_models": 20,
+        "noise_seed": 0,
+        "device": "cpu",
+    } | parameters
     return SubsampleAggregate(epsilon, delta, **settings)
 
 
 def test_votes_are_those_of_models_on_disjoint_shards(pixels):
-    """Another road: every model by hand; a shard without records has no vote; without noise the plurality answers."""
-    X, y, asked, base = *(each[:900] for each in pixels), pixels[0][900:1200], KNeighborsClassifier(1)
+    """Another road: every model by hand; a shard without records has no vote;
+    without noise the plurality answers.
+    """
+    X, y, asked, base = (
+        *(each[:900] for each in pixels),
+        pixels[0][900:1200],
+        KNeighborsClassifier(1),
+    )
     shards = np.random.default_rng(3).integers(12, size=900)
     shards[shards == 5] = 6
     by_hand = np.zeros((300, 10), dtype=np.int64)
     for shard in set(range(12)) - {5}:
         own = KNeighborsClassifier(1).fit(X[shards == shard], y[shards == shard])
         by_hand[np.arange(300), own.predict(asked)] += 1
-    models = fit_shards(X, y, n_classes=10, n_models=12, estimator=base, shards=shards, seed=0)
+    models = fit_shards(
+        X, y, n_classes=10, n_models=12, estimator=base, shards=shards, seed=0
+    )
     np.testing.assert_array_equal(models.vote_counts(asked), by_hand)
-    answers = voting(1e6, n_models=12, estimator=base, answers=300).fit(X, y, shards=shards).predict(asked)
-    pate = PATE(estimator=base, n_models=12, sigma_answer=1e-3, keep_votes=True, noise_seed=0)
-    pate.fit(X, y, public=asked, shards=shards[:, None])  # as hash_chunks gives one partition
+    answers = (
+        voting(1e6, n_models=12, estimator=base, answers=300)
+        .fit(X, y, shards=shards)
+        .predict(asked)
+    )
+    pate = PATE(
+        estimator=base, n_models=12, sigma_answer=1e-3, keep_votes=True, noise_seed=0
+    )
+    # as hash_chunks gives one partition
+    pate.fit(X, y, public=asked, shards=shards[:, None])
     for labels in (answers, pate.labels_):
         assert (by_hand[np.arange(300), labels] == by_hand.max(axis=1)).all()
     np.testing.assert_allclose(pate.agreement_, by_hand.max(axis=1) / 12)
     student = KNeighborsClassifier(1).fit(asked, pate.labels_)
-    np.testing.assert_array_equal(pate.predict(pixels[0][1200:]), student.predict(pixels[0][1200:]))
+    np.testing.assert_array_equal(
+        pate.predict(pixels[0][1200:]), student.predict(pixels[0][1200:])
+    )
 
 
 def test_shards_are_uniform_and_independent():
-    """Two of 20 records share one of 5 shards with chance 1/5; in shards of equal size it is 3/19."""
+    """Two of 20 records share one of 5 shards with chance 1/5; in shards of equal
+    size it is 3/19.
+    """
     drawn = {
-        "add-remove": [draw_partitions(20, n_chunks=5, n_partitions=1, seed=s).chunk[:, 0] for s in range(4000)],
-        "replace-one": [equal_shards(20, n_models=5, seed=s).chunk[:, 0] for s in range(4000)],
+        "add-remove": [
+            draw_partitions(20, n_chunks=5, n_partitions=1, seed=s).chunk[:, 0]
+            for s in range(4000)
+        ],
+        "replace-one": [
+            equal_shards(20, n_models=5, seed=s).chunk[:, 0] for s in range(4000)
+        ],
     }
     drawn = {adjacency: np.stack(found) for adjacency, found in drawn.items()}
-    together = {adjacency: int((found[:, 0] == found[:, 19]).sum()) for adjacency, found in drawn.items()}
-    for adjacency, chance, other in (("add-remove", 1 / 5, 3 / 19), ("replace-one", 3 / 19, 1 / 5)):
+    together = {
+        adjacency: int((found[:, 0] == found[:, 19]).sum())
+        for adjacency, found in drawn.items()
+    }
+    for adjacency, chance, other in (
+        ("add-remove", 1 / 5, 3 / 19),
+        ("replace-one", 3 / 19, 1 / 5),
+    ):
         assert stats.binomtest(together[adjacency], 4000, chance).pvalue > 1e-3
         assert stats.binomtest(together[adjacency], 4000, other).pvalue < 1e-3
         counts = np.bincount(drawn[adjacency][:, 7], minlength=5)
@@ -121,17 +198,29 @@ def test_shards_are_uniform_and_independent():
 
 
 def test_attack_stays_below_epsilon_and_catches_theorem_7():
-    """One record turns one of six votes; 20,000 answers, each of them claimed to be one-DP."""
+    """One record turns one of six votes; 20,000 answers, each of them claimed to be
+    one-DP.
+    """
     trials, found = 20_000, {}
     X, y = np.arange(6.0)[:, None], np.zeros(6, dtype=np.int64)
     for epsilon, analysis in ((1.0, "tight"), (2.0, "tight"), (1.0, "published")):
-        budget = {"epsilon": epsilon * trials, "answers": trials, "analysis": analysis, "classes": [0, 1]}
+        budget = {
+            "epsilon": epsilon * trials,
+            "answers": trials,
+            "analysis": analysis,
+            "classes": [0, 1],
+        }
         answers = []
         for seed, labels in enumerate((np.where(X[:, 0] == 5, 1, 0), y)):
-            vote = voting(**budget, n_models=6, estimator=KNeighborsClassifier(1), noise_seed=seed)
-            answers.append(vote.fit(X, labels, shards=np.arange(6)).predict(np.zeros((trials, 1))))
+            vote = voting(
+                **budget, n_models=6, estimator=KNeighborsClassifier(1), noise_seed=seed
+            )
+            answers.append(
+                vote.fit(X, labels, shards=np.arange(6)).predict(np.zeros((trials, 1)))
+            )
         found[epsilon, analysis] = proved(*answers, 0.0)
-    assert 0.7 < found[1.0, "tight"] <= 1.0 < found[2.0, "tight"]  # the second has half the noise
+    # the second has half the noise
+    assert 0.7 < found[1.0, "tight"] <= 1.0 < found[2.0, "tight"]
     assert found[1.0, "published"] > 1.0
 
 
@@ -142,7 +231,9 @@ def test_answers_have_the_law_of_the_soft_vote(pixels):
     counts = fitted._models.vote_counts(X[5:6])[0]
     assert fitted.beta_ == soft_vote_beta(5.0, delta, answers=repeats)
     law = np.exp(fitted.beta_ * counts) / np.exp(fitted.beta_ * counts).sum()
-    answers = np.bincount(fitted.predict(np.repeat(X[5:6], repeats, axis=0)), minlength=10)
+    answers = np.bincount(
+        fitted.predict(np.repeat(X[5:6], repeats, axis=0)), minlength=10
+    )
     assert stats.chisquare(answers, repeats * law).pvalue > 1e-3
     colder = np.exp(4 * fitted.beta_ * counts) / np.exp(4 * fitted.beta_ * counts).sum()
     assert stats.chisquare(answers, repeats * colder).pvalue < 1e-3
@@ -159,16 +250,30 @@ def test_published_profile_is_refuted(pixels):
 
 @pytest.mark.parametrize("k", [1, 3])
 def test_equals_a_filter_kept_by_hand(standardised, k):
-    """Teachers one at a time with scikit-learn, budgets in a list, queries one by one."""
+    """Teachers one at a time with scikit-learn, budgets in a list, queries one by
+    one.
+    """
     X, y = standardised
     X, y, queries = X[:200], y[:200], X[200:]
     model = FilteredVote(
-        n_models=8, n_partitions=k, answers=40, sigma=1.0, confidence=0.9, device="cpu", noise_seed=3
+        n_models=8,
+        n_partitions=k,
+        answers=40,
+        sigma=1.0,
+        confidence=0.9,
+        device="cpu",
+        noise_seed=3,
     ).fit(X, y)
     seed = secret_seed(3)
     split = int.from_bytes(stream(seed, 2).bytes(16), "little")
-    cut, generator = draw_partitions(200, n_chunks=8, n_partitions=k, seed=split), stream(seed, 1)
-    teachers = [LogisticRegression(tol=1e-12, max_iter=10_000).fit(X[rows], y[rows]) for rows in cut.subsets()]
+    cut, generator = (
+        draw_partitions(200, n_chunks=8, n_partitions=k, seed=split),
+        stream(seed, 1),
+    )
+    teachers = [
+        LogisticRegression(tol=1e-12, max_iter=10_000).fit(X[rows], y[rows])
+        for rows in cut.subsets()
+    ]
     spent, expected = [0] * (8 * k), []
     for x in queries:
         counts = np.zeros(2)
@@ -184,8 +289,12 @@ def test_equals_a_filter_kept_by_hand(standardised, k):
     assert model.ledger_.answered == len(queries)
 
 
-@pytest.mark.parametrize("estimator", [None, BoostedTreesClassifier(n_trees=5, device="cpu")])
-def test_answers_do_not_depend_on_how_queries_are_asked(standardised, monkeypatch, estimator):
+@pytest.mark.parametrize(
+    "estimator", [None, BoostedTreesClassifier(n_trees=5, device="cpu")]
+)
+def test_answers_do_not_depend_on_how_queries_are_asked(
+    standardised, monkeypatch, estimator
+):
     X, y = standardised
     asked = {"answers": 30, "sigma": 2.0, "confidence": 0.8, "noise_seed": 0}
     make = FilteredVote(estimator=estimator, n_models=10, device="cpu", **asked)
@@ -193,16 +302,22 @@ def test_answers_do_not_depend_on_how_queries_are_asked(standardised, monkeypatc
     expected = whole.predict(X[300:])
     parts = clone(make).fit(X[:300], y[:300])
     monkeypatch.setattr(_filtered_vote, "QUERIES", 13)
-    found = np.concatenate([parts.predict(X[300:301]), parts.predict(X[301:400]), parts.predict(X[400:])])
+    found = np.concatenate(
+        [parts.predict(X[300:301]), parts.predict(X[301:400]), parts.predict(X[400:])]
+    )
     assert found.tolist() == expected.tolist()
     assert parts.ledger_.spent.tolist() == whole.ledger_.spent.tolist()
 
 
 def test_answers_go_on_without_end_and_are_noise_when_all_are_silent():
-    """1,000 answers of two classes without a vote: 500 each, within 5 standard deviations."""
+    """1,000 answers of two classes without a vote: 500 each, within 5 standard
+    deviations.
+    """
     X, y = np.arange(30.0)[:, None], np.arange(30) % 2
     learner = Votes(lambda own, query: 1)
-    model = FilteredVote(estimator=learner, n_models=5, answers=10, sigma=0.1, noise_seed=0).fit(X, y)
+    model = FilteredVote(
+        estimator=learner, n_models=5, answers=10, sigma=0.1, noise_seed=0
+    ).fit(X, y)
     assert model.predict(np.zeros((10, 1))).tolist() == [1] * 10
     assert model.ledger_.retired == 5
     assert abs(model.predict(np.zeros((1000, 1))).sum() - 500) < 5 * np.sqrt(250)
@@ -211,23 +326,36 @@ def test_answers_go_on_without_end_and_are_noise_when_all_are_silent():
 
 @pytest.mark.parametrize("k", [1, 3])
 def test_distance_of_neighbours_stays_within_the_guarantee(monkeypatch, k):
-    """Sum over all queries of the squared shift, on the worst of many learners: at most 2 budget, and attained."""
+    """Sum over all queries of the squared shift, on the worst of many learners: at
+    most 2 budget, and attained.
+    """
     tables = []
     monkeypatch.setattr(
         _filtered_vote,
         "gaussian_vote",
-        lambda counts, sigma, seed: (tables.append(counts), np.zeros(len(counts), int))[1],
+        lambda counts, sigma, seed: (tables.append(counts), np.zeros(len(counts), int))[
+            1
+        ],
     )
     n, budget = 30, 6
-    chunks = hash_chunks([str(i) for i in range(n + 1)], n_chunks=8, n_partitions=k, key=b"a")
-    whims = [lambda own, query: int(n in own)]  # a teacher of record n votes against the others at every query
+    chunks = hash_chunks(
+        [str(i) for i in range(n + 1)], n_chunks=8, n_partitions=k, key=b"a"
+    )
+    # a teacher of record n votes against the others at every query
+    whims = [lambda own, query: int(n in own)]
     whims += [lambda own, query, s=s: hash((s, own, query)) % 3 for s in range(30)]
     largest = 0.0
     for whim in whims:
         pair = []
         for records in (n, n + 1):
             X = np.arange(float(records))[:, None]
-            how = {"n_models": 8, "n_partitions": k, "answers": budget, "sigma": 2.0, "noise_seed": 0}
+            how = {
+                "n_models": 8,
+                "n_partitions": k,
+                "answers": budget,
+                "sigma": 2.0,
+                "noise_seed": 0,
+            }
             model = FilteredVote(estimator=Votes(whim), **how)
             model.fit(X, np.arange(records) % 3, chunks=chunks[:records])
             tables.clear()
@@ -242,25 +370,37 @@ def test_distance_of_neighbours_stays_within_the_guarantee(monkeypatch, k):
 
 def test_guarantee_is_stated_whole(standardised):
     X, y = standardised
-    model = FilteredVote(n_models=10, n_partitions=2, answers=100, sigma=40.0, device="cpu").fit(X, y)
+    model = FilteredVote(
+        n_models=10, n_partitions=2, answers=100, sigma=40.0, device="cpu"
+    ).fit(X, y)
     assert model.profile_.status == "proved"
     assert model.profile_.adjacency == "zero-out"
-    assert model.profile_.parameters == {"budget": 100.0, "sigma": 40.0, "one_hot": True}
+    assert model.profile_.parameters == {
+        "budget": 100.0,
+        "sigma": 40.0,
+        "one_hot": True,
+    }
     assert "in 2 partitions" in model.profile_.assumption
-    assert model.profile_.delta(0.0) == pytest.approx(0.14031620480, abs=1e-10)  # 2 Phi(0.3535533906 / 2) - 1
+    # 2 Phi(0.3535533906 / 2) - 1
+    assert model.profile_.delta(0.0) == pytest.approx(0.14031620480, abs=1e-10)
     assert "independently" in model.profile_.assumption
 
 
 def test_copies_share_the_budget_and_pickles_must_be_resumed(standardised):
     X, y = standardised
-    model = FilteredVote(n_models=4, answers=20, sigma=1.0, device="cpu", noise_seed=0).fit(X[:100], y[:100])
+    model = FilteredVote(
+        n_models=4, answers=20, sigma=1.0, device="cpu", noise_seed=0
+    ).fit(X[:100], y[:100])
     copied = copy.deepcopy(model)
     copied.predict(X[:15])
     assert model.ledger_.spent.tolist() == [15] * 4
     loaded = pickle.loads(pickle.dumps(model))
     with pytest.raises(BudgetExhausted, match="copy made after 15 answers"):
         loaded.predict(X[:1])
-    with pytest.raises(ValueError, match="released must be 15, as counted by this copy, got released=10"):
+    with pytest.raises(
+        ValueError,
+        match="released must be 15, as counted by this copy, got released=10",
+    ):
         loaded.ledger_.resume(released=10)
     loaded.ledger_.resume(released=15)
     loaded.predict(X[:10])

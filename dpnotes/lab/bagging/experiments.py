@@ -1,4 +1,6 @@
-"""Experiments of the bagging chapter: accuracy of networks trained on random subsamples (Liu, Jia and Gong 2021)."""
+"""Experiments of the bagging chapter: accuracy of networks trained on random
+subsamples (Liu, Jia and Gong 2021).
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ from dpnotes.lab.bagging.networks import (
 )
 from dpnotes.preprocessing import OrientedGradients
 
-LEAST_STD = 1e-3  # of the confidences of one record; a record on which all networks agree to the last digit
+# of the confidences of one record; a record on which all networks agree to the last
+# digit
+LEAST_STD = 1e-3
 DIGITS_NORM = 8.0  # of grey levels / 16 on 8 x 8 pixels: a bound that sees no data
 
 
@@ -61,17 +65,20 @@ def ensemble(
     device: str = "auto",
     **start: Unpack[Network],
 ) -> dict[str, Any]:
-    """Train networks on random subsamples (or one on all rows) and score their majority vote.
+    """Train networks on random subsamples (or one on all rows) and score their majority
+    vote.
 
     Parameters
     ----------
     dataset : str
         An image set of :mod:`dpnotes.data`.
     split : {"test", "validation", "rest"}
-        ``"validation"``: train on all but the last 10,000 training rows and score on those. ``"rest"``: score on the
-        test rows that are left when Case II has made the first ones public.
+        ``"validation"``: train on all but the last 10,000 training rows and score on
+        those. ``"rest"``: score on the test rows that are left when Case II has made
+        the first ones public.
     subsample : int or None
-        Records drawn for each model; None: one network on all records, without any guarantee.
+        Records drawn for each model; None: one network on all records, without any
+        guarantee.
     n_models, replace
         See :class:`dpnotes.methods.Bagging`.
     epochs, batch_size, optimizer, learning_rate, kernel_size, padding
@@ -80,30 +87,41 @@ def ensemble(
         Channels of the first convolution.
     seed : int
     public : str or None
-        Image set on which all but the last layer is trained first; ``"imagenet"``: torchvision's weights of VGG16,
-        without normalisation, for images standardised by ImageNet's means and standard deviations. Default: None.
+        Image set on which all but the last layer is trained first; ``"imagenet"``:
+        torchvision's weights of VGG16, without normalisation, for images standardised
+        by ImageNet's means and standard deviations. Default: None.
     public_epochs : int
     public_rate : float
         Learning rate of that training.
     architecture : {"convolutional", "vgg5", "vgg16"}
-        Two convolutions, the second with twice the channels (the default); one for each of the five stages of VGG16,
-        with 1, 2, 4, 8 and 8 times ``width`` channels; or VGG16 itself with group normalisation (width 64, kernel size
-        3, padding 1).
+        Two convolutions, the second with twice the channels (the default); one for each
+        of the five stages of VGG16, with 1, 2, 4, 8 and 8 times ``width`` channels; or
+        VGG16 itself with group normalisation (width 64, kernel size 3, padding 1).
     device : str
 
     Returns
     -------
     dict
-        accuracy; n (training records); epsilon, delta, adjacency, status of the release; data; device.
+        accuracy; n (training records); epsilon, delta, adjacency, status of the
+        release; data; device.
     """
     task = load(dataset, split, start.get("public"))
     learner = network(task[0], epochs=epochs, device=device, random_state=seed, **start)
     if subsample is None:
         model: Any = learner.fit(*task[1:3])
-        guarantee: dict[str, Any] = {"epsilon": None, "delta": None, "adjacency": None, "status": "none"}
+        guarantee: dict[str, Any] = {
+            "epsilon": None,
+            "delta": None,
+            "adjacency": None,
+            "status": "none",
+        }
     else:
-        model = _bagged(task, learner, seed, subsample=subsample, n_models=n_models, replace=replace)
-        guarantee = _guarantee(model.profile_, epsilon=0.0, delta=model.profile_.delta(0.0))
+        model = _bagged(
+            task, learner, seed, subsample=subsample, n_models=n_models, replace=replace
+        )
+        guarantee = _guarantee(
+            model.profile_, epsilon=0.0, delta=model.profile_.delta(0.0)
+        )
     return _scored(task, model, device, **guarantee)
 
 
@@ -118,11 +136,13 @@ def dp_sgd(
     device: str = "auto",
     **given: Unpack[NoisyNetwork],
 ) -> dict[str, Any]:
-    """Train the same network by DP-SGD, with given noise or with the least that tight accounting allows.
+    """Train the same network by DP-SGD, with given noise or with the least that tight
+    accounting allows.
 
     Parameters
     ----------
-    dataset, split, kernel_size, padding, seed, public, public_epochs, public_rate, architecture, device
+    dataset, split, kernel_size, padding, seed, public, public_epochs, public_rate,
+    architecture, device
         As :func:`ensemble`.
     noise_multiplier : float or None
         None: calibrated to ``epsilon`` and ``delta``, or to ``tpr_at_fpr_1e3``.
@@ -130,9 +150,11 @@ def dp_sgd(
     width : int or None
         As :func:`ensemble`; None: softmax regression in the place of the network.
     tpr_at_fpr_1e3 : float or None
-        Largest true-positive rate that a membership test with 0.1% false positives may reach.
+        Largest true-positive rate that a membership test with 0.1% false positives may
+        reach.
     epochs : int
-        Expected passes through the records: there are ``epochs * n // batch_size`` steps.
+        Expected passes through the records: there are ``epochs * n // batch_size``
+        steps.
     batch_size : int
         Expected, by Poisson sampling.
     clipping_norm, learning_rate
@@ -141,15 +163,23 @@ def dp_sgd(
     Returns
     -------
     dict
-        accuracy; n (training records); sigma (the noise multiplier used); advantage (the total variation that the
-        release of all steps has at most); adjacency, status; data; device.
+        accuracy; n (training records); sigma (the noise multiplier used); advantage
+        (the total variation that the release of all steps has at most); adjacency,
+        status; data; device.
     """
-    steps: dict[str, Any] = {name: value for name, value in given.items() if name in Steps.__annotations__}
-    start: dict[str, Any] = {name: value for name, value in given.items() if name not in steps}
+    steps: dict[str, Any] = {
+        name: value for name, value in given.items() if name in Steps.__annotations__
+    }
+    start: dict[str, Any] = {
+        name: value for name, value in given.items() if name not in steps
+    }
     task = load(dataset, split, start.get("public"))
-    learner = network(task[0], width=width or 1, device=device, **start)  # names are checked without it, too
+    # names are checked without it, too
+    learner = network(task[0], width=width or 1, device=device, **start)
     model = None if width is None else learner
-    return _noisy(task, model, seed, noise_multiplier=noise_multiplier, device=device, **steps)
+    return _noisy(
+        task, model, seed, noise_multiplier=noise_multiplier, device=device, **steps
+    )
 
 
 @experiment("bagging.teachers")
@@ -173,7 +203,8 @@ def teachers(
         Which: ``first`` to ``first + n_models - 1`` of ``n_teachers``.
     seed : int
         Of shards and teachers: ``teachers_seed`` of :func:`pate`.
-    dataset, n_teachers, epochs, l2, width, kernel_size, padding, batch_size, optimizer, learning_rate, architecture
+    dataset, n_teachers, epochs, l2, width, kernel_size, padding, batch_size, optimizer,
+    learning_rate, architecture
         As :func:`pate`.
     public, public_epochs, public_rate, device
         As :func:`pate`.
@@ -181,32 +212,48 @@ def teachers(
     Returns
     -------
     dict
-        accuracy (mean over these teachers, on the public rows); votes (one letter for each teacher and public row, see
-        :func:`dpnotes.lab._shared.as_text`); data; device.
+        accuracy (mean over these teachers, on the public rows); votes (one letter for
+        each teacher and public row, see :func:`dpnotes.lab._shared.as_text`); data;
+        device.
     """
     from dpnotes.learners import LogisticClassifier
 
     arrays, X, y, *_ = load(dataset, "rest", start.get("public"))
     X_public, y_public = load_public(dataset, start.get("public"))
     own = shards(len(X), n_teachers, seed)
-    subsets = [np.flatnonzero(own == teacher) for teacher in range(first, first + n_models)]
+    subsets = [
+        np.flatnonzero(own == teacher) for teacher in range(first, first + n_models)
+    ]
     given: dict[str, Any] = {"n_classes": arrays.n_classes, "seed": seed}
     learner: Any
     if l2 is None:
-        learner, given["first"] = network(arrays, epochs=epochs, device=device, **start), first
+        learner, given["first"] = (
+            network(arrays, epochs=epochs, device=device, **start),
+            first,
+        )
     else:
         learner = LogisticClassifier(l2=l2, device="cpu")
     voted = learner.fit_many(X, y, subsets, **given).votes(X_public)
-    return {"accuracy": float(np.mean(voted == y_public)), "votes": as_text(voted), **_origin(arrays, device)}
+    return {
+        "accuracy": float(np.mean(voted == y_public)),
+        "votes": as_text(voted),
+        **_origin(arrays, device),
+    }
 
 
 @lru_cache(maxsize=1)
 def _votes(device: str, **parameters: Any) -> np.ndarray[Any, Any]:
     """Votes of all teachers of a row of :func:`pate`, shape [n_teachers, n_public]."""
     grid = grids.blocks_of_teachers(parameters)
-    store = "bagging_cifar10_teachers" if parameters["dataset"] == "cifar10" else "bagging_teachers"
+    store = (
+        "bagging_cifar10_teachers"
+        if parameters["dataset"] == "cifar10"
+        else "bagging_teachers"
+    )
     rows = shared_rows(store, teachers, grid, {"device": device})
-    return np.concatenate([as_codes(text) for text in rows["votes"]]).reshape(parameters["n_teachers"], -1)
+    return np.concatenate([as_codes(text) for text in rows["votes"]]).reshape(
+        parameters["n_teachers"], -1
+    )
 
 
 @experiment("bagging.pate")
@@ -227,14 +274,16 @@ def pate(
     device: str = "auto",
     **start: Unpack[Network],
 ) -> dict[str, Any]:
-    """Let an ensemble of networks label the public rows by Confident-GNMax, and score the student.
+    """Let an ensemble of networks label the public rows by Confident-GNMax, and score
+    the student.
 
-    The teachers are rows of :func:`teachers`, which rows that differ in ``queries``, ``answers``, ``student_epochs``,
-    ``seed`` and noise share.
+    The teachers are rows of :func:`teachers`, which rows that differ in ``queries``,
+    ``answers``, ``student_epochs``, ``seed`` and noise share.
 
     Parameters
     ----------
-    dataset, width, kernel_size, padding, batch_size, optimizer, learning_rate, architecture, device
+    dataset, width, kernel_size, padding, batch_size, optimizer, learning_rate,
+    architecture, device
         As :func:`ensemble`; teachers and student have them in common.
     public, public_epochs, public_rate
         As :func:`ensemble`; teachers and student start alike.
@@ -252,14 +301,16 @@ def pate(
     seed : int
         Of the noise and the student.
     l2 : float or None
-        Penalty of teachers that are multinomial logistic regressions, which start from nothing.
+        Penalty of teachers that are multinomial logistic regressions, which start from
+        nothing.
 
     Returns
     -------
     dict
-        accuracy (of the student); answered (labels released); asked (queries up to the last comparison);
-        correct_fraction (of the released labels); agreement (mean fraction of teachers in the plurality, all public
-        rows); plurality (its accuracy there); n (training records); advantage (of the worst case over data sets);
+        accuracy (of the student); answered (labels released); asked (queries up to the
+        last comparison); correct_fraction (of the released labels); agreement (mean
+        fraction of teachers in the plurality, all public rows); plurality (its accuracy
+        there); n (training records); advantage (of the worst case over data sets);
         adjacency, status; data; device.
     """
     from dpnotes.methods import PATE
@@ -268,21 +319,49 @@ def pate(
     task = load(dataset, "rest", public)
     arrays, X, y, *_ = task
     X_public, y_public = load_public(dataset, public)
-    given: dict[str, Any] = {"dataset": dataset, "n_teachers": n_teachers, "epochs": epochs, "l2": l2, **start}
+    given: dict[str, Any] = {
+        "dataset": dataset,
+        "n_teachers": n_teachers,
+        "epochs": epochs,
+        "l2": l2,
+        **start,
+    }
     voted = _votes(device, teachers_seed=teachers_seed, **given)
-    noise: dict[str, Any] = {"threshold": threshold, "sigma_threshold": sigma_threshold, "sigma_answer": sigma_answer}
+    noise: dict[str, Any] = {
+        "threshold": threshold,
+        "sigma_threshold": sigma_threshold,
+        "sigma_answer": sigma_answer,
+    }
     student = network(arrays, epochs=student_epochs, device=device, **start)
-    asked: dict[str, Any] = {"queries": queries, "answers": answers, "adjacency": "add-remove", "noise_seed": seed}
-    how = {**noise, **asked, "student": student, "classes": range(arrays.n_classes), "aggregator": "confident"}
+    asked: dict[str, Any] = {
+        "queries": queries,
+        "answers": answers,
+        "adjacency": "add-remove",
+        "noise_seed": seed,
+    }
+    how = {
+        **noise,
+        **asked,
+        "student": student,
+        "classes": range(arrays.n_classes),
+        "aggregator": "confident",
+    }
     model = PATE(estimator=Trained(voted), n_models=n_teachers, **how).fit(
         X, y, public=X_public, shards=shards(len(X), n_teachers, teachers_seed)
     )
     answered = np.flatnonzero(model.answered_)
-    counts = np.stack([(voted == label).sum(axis=0) for label in range(arrays.n_classes)])  # [n_classes, n_public]
+    # [n_classes, n_public]
+    counts = np.stack(
+        [(voted == label).sum(axis=0) for label in range(arrays.n_classes)]
+    )
     told = {
         "answered": len(answered),
         "asked": int(answered[-1]) + 1 if len(answered) == answers else queries,
-        "correct_fraction": float(np.mean(model.labels_ == y_public[answered])) if len(answered) else None,
+        "correct_fraction": (
+            float(np.mean(model.labels_ == y_public[answered]))
+            if len(answered)
+            else None
+        ),
         "agreement": float(counts.max(axis=0).mean() / n_teachers),
         "plurality": float(np.mean(counts.argmax(axis=0) == y_public)),
     }
@@ -305,16 +384,19 @@ def membership(
     device: str = "auto",
     **start: Unpack[Network],
 ) -> dict[str, Any]:
-    """Attack bagged networks (N = 1 each): call the records members of which a network is too sure.
+    """Attack bagged networks (N = 1 each): call the records members of which a network
+    is too sure.
 
-    The attacker has half of the networks for reference and knows who was drawn for them; the false-positive rate is set
-    there, and the other half is attacked. Rows that differ in the first three parameters share their networks.
+    The attacker has half of the networks for reference and knows who was drawn for
+    them; the false-positive rate is set there, and the other half is attacked. Rows
+    that differ in the first three parameters share their networks.
 
     Parameters
     ----------
     attack : {"loss", "likelihood-ratio"}
-        One threshold for the confidence in a record's label; or one for its distance, in standard deviations, from the
-        confidence of reference networks that did not draw the record.
+        One threshold for the confidence in a record's label; or one for its distance,
+        in standard deviations, from the confidence of reference networks that did not
+        draw the record.
     false_positive_rate : float
         Of all records that a network did not draw.
     mislabelled : bool
@@ -327,34 +409,55 @@ def membership(
         Fraction of the records that get a wrong label.
     others : int
         Records attacked besides those that an attacked network drew.
-    dataset, width, kernel_size, padding, epochs, batch_size, optimizer, learning_rate, seed, device
+    dataset, width, kernel_size, padding, epochs, batch_size, optimizer, learning_rate,
+    seed, device
         As :func:`ensemble`.
 
     Returns
     -------
     dict
-        true_positives of members (attacked networks and records together); false_positives of nonmembers; tpr_std
-        (standard deviation of the true-positive rate between networks); n (training records); data; device.
+        true_positives of members (attacked networks and records together);
+        false_positives of nonmembers; tpr_std (standard deviation of the true-positive
+        rate between networks); n (training records); data; device.
 
     Source
     ------
-    Yeom et al. (2018) for the loss; Carlini et al. (2022) for the likelihood ratio, in its variant without networks
-    that drew the record.
+    Yeom et al. (2018) for the loss; Carlini et al. (2022) for the likelihood ratio, in
+    its variant without networks that drew the record.
     """
     one_of("attack", attack, ("loss", "likelihood-ratio"))
     if n_networks < 6 or n_networks % 2:
-        raise ValueError(f"n_networks must be even and >= 6, half of them for reference, got n_networks={n_networks}")
-    found = confidences(dataset, subsample, n_networks, flipped, others, seed, epochs=epochs, device=device, **start)
+        raise ValueError(
+            "n_networks must be even and >= 6, half of them for reference, got"
+            f" n_networks={n_networks}"
+        )
+    found = confidences(
+        dataset,
+        subsample,
+        n_networks,
+        flipped,
+        others,
+        seed,
+        epochs=epochs,
+        device=device,
+        **start,
+    )
     half = n_networks // 2
     reference, undrawn = found.confidence[:half], ~found.drawn[:half]
     score, calibration = found.confidence[half:], reference
     if attack == "likelihood-ratio":
-        calibration = np.stack([standardised(reference, undrawn, index) for index in range(half)])
+        calibration = np.stack(
+            [standardised(reference, undrawn, index) for index in range(half)]
+        )
         mean, std = moments(reference, undrawn)
         score = (score - mean) / std
     member, counted = found.drawn[half:], found.mislabelled == mislabelled
     called = score > np.quantile(calibration[undrawn], 1 - false_positive_rate)
-    rates = [called[i, counted & member[i]].mean() for i in range(half) if (counted & member[i]).any()]
+    rates = [
+        called[i, counted & member[i]].mean()
+        for i in range(half)
+        if (counted & member[i]).any()
+    ]
     return {
         "true_positives": int((called & member)[:, counted].sum()),
         "members": int(member[:, counted].sum()),
@@ -390,9 +493,17 @@ class Confidences(NamedTuple):
 
 @lru_cache(maxsize=1)
 def confidences(
-    dataset: str, subsample: int, n_networks: int, flipped: float, others: int, seed: int, **training: Any
+    dataset: str,
+    subsample: int,
+    n_networks: int,
+    flipped: float,
+    others: int,
+    seed: int,
+    **training: Any,
 ) -> Confidences:
-    """Train the networks; the records are ``others`` random ones and all that the second half of the networks drew."""
+    """Train the networks; the records are ``others`` random ones and all that the
+    second half of the networks drew.
+    """
     from scipy.special import logsumexp
 
     from dpnotes.mechanisms import draw_subsets
@@ -400,24 +511,42 @@ def confidences(
     arrays, X, y, _, _ = load(dataset, "test")
     generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
     changed = np.zeros(len(X), dtype=np.bool_)
-    changed[generator.choice(len(X), size=round(flipped * len(X)), replace=False)] = True
-    labels = np.where(changed, (y + generator.integers(1, arrays.n_classes, size=len(y))) % arrays.n_classes, y)
-    subsets = draw_subsets(len(X), subsample=subsample, n_models=n_networks, replace=True, seed=seed)
+    changed[generator.choice(len(X), size=round(flipped * len(X)), replace=False)] = (
+        True
+    )
+    labels = np.where(
+        changed,
+        (y + generator.integers(1, arrays.n_classes, size=len(y))) % arrays.n_classes,
+        y,
+    )
+    subsets = draw_subsets(
+        len(X), subsample=subsample, n_models=n_networks, replace=True, seed=seed
+    )
     further = generator.choice(len(X), size=min(others, len(X)), replace=False)
     rows = np.unique(np.concatenate([subsets[n_networks // 2 :].ravel(), further]))
     learner = network(arrays, **training)
-    fitted = learner.fit_many(X, labels, subsets, n_classes=arrays.n_classes, seed=seed).networks
+    fitted = learner.fit_many(
+        X, labels, subsets, n_classes=arrays.n_classes, seed=seed
+    ).networks
     own = np.arange(arrays.n_classes) == labels[rows, None]
     confidence = np.empty((n_networks, len(rows)))
     for index in range(n_networks):
-        logits = fitted[index].logits(learner.as_images(X[rows]), device=training["device"])[0].astype(np.float64)
-        confidence[index] = logits[own] - logsumexp(np.where(own, -np.inf, logits), axis=1)
+        logits = (
+            fitted[index]
+            .logits(learner.as_images(X[rows]), device=training["device"])[0]
+            .astype(np.float64)
+        )
+        confidence[index] = logits[own] - logsumexp(
+            np.where(own, -np.inf, logits), axis=1
+        )
     drawn = np.stack([np.isin(rows, subset) for subset in subsets])
     return Confidences(confidence, drawn, changed[rows], len(X), arrays)
 
 
 def moments(confidence: Floats, undrawn: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of each record's confidence over the networks that did not draw it, [records]."""
+    """Mean and standard deviation of each record's confidence over the networks that
+    did not draw it, [records].
+    """
     count = undrawn.sum(axis=0)
     mean = (confidence * undrawn).sum(axis=0) / np.maximum(count, 1)
     square = ((confidence - mean) ** 2 * undrawn).sum(axis=0) / np.maximum(count - 1, 1)
@@ -425,7 +554,9 @@ def moments(confidence: Floats, undrawn: NDArray[np.bool_]) -> tuple[Floats, Flo
 
 
 def standardised(confidence: Floats, undrawn: NDArray[np.bool_], index: int) -> Floats:
-    """Confidence of one network, standardised by the others that did not draw the record, [records]."""
+    """Confidence of one network, standardised by the others that did not draw the
+    record, [records].
+    """
     rest = np.arange(len(confidence)) != index
     mean, std = moments(confidence[rest], undrawn[rest])
     return np.asarray((confidence[index] - mean) / std)
@@ -444,18 +575,21 @@ def private_base(
     seed: int,
     device: str = "auto",
 ) -> dict[str, Any]:
-    """Logistic regression in the unit ball: on a subsample, bare or private, or private on all records.
+    """Logistic regression in the unit ball: on a subsample, bare or private, or private
+    on all records.
 
     Parameters
     ----------
     dataset : {"mnist", "digits"}
-        MNIST's digits 3 and 5, randomly projected to 50 features of norm 1; or the digits of scikit-learn; or a
-        reader's file, as :func:`dpnotes.lab.own_data.reference` calls it.
+        MNIST's digits 3 and 5, randomly projected to 50 features of norm 1; or the
+        digits of scikit-learn; or a reader's file, as
+        :func:`dpnotes.lab.own_data.reference` calls it.
     split : {"test", "validation"}
         What is scored.
     mode : {"bare", "bagged", "direct"}
-        Without noise on a subsample; by :class:`dpnotes.methods.ModelSensitivity` on a subsample; or by the same on all
-        records, with the guarantee that amplification gives the subsample.
+        Without noise on a subsample; by :class:`dpnotes.methods.ModelSensitivity` on a
+        subsample; or by the same on all records, with the guarantee that amplification
+        gives the subsample.
     subsample : int
         Records drawn without replacement.
     epsilon, delta : float
@@ -468,8 +602,9 @@ def private_base(
     Returns
     -------
     dict
-        accuracy; n (training records); advantage and tpr_at_fpr_1e3 (largest true-positive rate at 0.1% false
-        positives) of the release; release_epsilon (at ``delta * subsample / n``); adjacency, status; data; device.
+        accuracy; n (training records); advantage and tpr_at_fpr_1e3 (largest
+        true-positive rate at 0.1% false positives) of the release; release_epsilon (at
+        ``delta * subsample / n``); adjacency, status; data; device.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -480,18 +615,31 @@ def private_base(
     task = _in_the_unit_ball(dataset, split)
     arrays, X, y, *_ = task
     n, rate = len(X), subsample / len(X)
-    drawn = draw_subsets(n, subsample=subsample, n_models=1, replace=False, seed=seed)[0]
-    options: dict[str, Any] = {"l2": l2, "classes": range(arrays.n_classes), "device": device, "noise_seed": seed}
+    drawn = draw_subsets(n, subsample=subsample, n_models=1, replace=False, seed=seed)[
+        0
+    ]
+    options: dict[str, Any] = {
+        "l2": l2,
+        "classes": range(arrays.n_classes),
+        "device": device,
+        "noise_seed": seed,
+    }
     options |= {"adjacency": "replace-one", "overflow": "raise"}
     model: Any
     if mode == "bare":
-        model = LogisticRegression(C=1 / (l2 * subsample), tol=1e-6, max_iter=2000).fit(X[drawn], y[drawn])
-        profile = accounting.bagging(n=n, subsample=subsample, replace=False, adjacency="replace-one")
+        model = LogisticRegression(C=1 / (l2 * subsample), tol=1e-6, max_iter=2000).fit(
+            X[drawn], y[drawn]
+        )
+        profile = accounting.bagging(
+            n=n, subsample=subsample, replace=False, adjacency="replace-one"
+        )
     elif mode == "bagged":
         model = ModelSensitivity(epsilon, delta, **options).fit(X[drawn], y[drawn])
         profile = accounting.subsampled(model.profile_, n=n, subsample=subsample)
     else:
-        model = ModelSensitivity(math.log1p(rate * math.expm1(epsilon)), rate * delta, **options).fit(X, y)
+        model = ModelSensitivity(
+            math.log1p(rate * math.expm1(epsilon)), rate * delta, **options
+        ).fit(X, y)
         profile = model.profile_
     told = {"tpr_at_fpr_1e3": exposure.tpr_at_fpr_1e3(profile), **_guarantee(profile)}
     release = profile.epsilon(rate * delta) if mode != "bare" else None
@@ -500,9 +648,16 @@ def private_base(
 
 @experiment("bagging.hog_ensemble")
 def hog_ensemble(
-    *, dataset: str, split: str, subsample: int, l2: float, seed: int, device: str = "auto"
+    *,
+    dataset: str,
+    split: str,
+    subsample: int,
+    l2: float,
+    seed: int,
+    device: str = "auto",
 ) -> dict[str, Any]:
-    """Bagging of one logistic regression on histograms of oriented gradients, drawn with replacement.
+    """Bagging of one logistic regression on histograms of oriented gradients, drawn
+    with replacement.
 
     Parameters
     ----------
@@ -514,36 +669,48 @@ def hog_ensemble(
     Returns
     -------
     dict
-        accuracy; n (training records); delta (at epsilon 0), adjacency, status of the release; data; device.
+        accuracy; n (training records); delta (at epsilon 0), adjacency, status of the
+        release; data; device.
     """
     from dpnotes.learners import LogisticClassifier
 
     task, learner = _features(dataset, split), LogisticClassifier(l2=l2, device=device)
     model = _bagged(task, learner, seed, subsample=subsample, n_models=1)
-    return _scored(task, model, device, **_guarantee(model.profile_, delta=model.profile_.delta(0.0)))
+    return _scored(
+        task,
+        model,
+        device,
+        **_guarantee(model.profile_, delta=model.profile_.delta(0.0)),
+    )
 
 
 @experiment("bagging.hog_dp_sgd")
-def hog_dp_sgd(*, dataset: str, split: str, seed: int, device: str = "auto", **steps: Unpack[Steps]) -> dict[str, Any]:
-    """Softmax regression by DP-SGD on histograms of oriented gradients, with the least noise for an exposure.
+def hog_dp_sgd(
+    *, dataset: str, split: str, seed: int, device: str = "auto", **steps: Unpack[Steps]
+) -> dict[str, Any]:
+    """Softmax regression by DP-SGD on histograms of oriented gradients, with the least
+    noise for an exposure.
 
     Parameters
     ----------
-    dataset, split, epsilon, delta, tpr_at_fpr_1e3, epochs, batch_size, clipping_norm, learning_rate, seed, device
+    dataset, split, epsilon, delta, tpr_at_fpr_1e3, epochs, batch_size, clipping_norm,
+    learning_rate, seed, device
         As :func:`dp_sgd`; a set of grey images.
 
     Returns
     -------
     dict
-        accuracy; n (training records); sigma (the noise multiplier used); advantage (total variation of the release at
-        most); adjacency, status; data; device.
+        accuracy; n (training records); sigma (the noise multiplier used); advantage
+        (total variation of the release at most); adjacency, status; data; device.
     """
     return _noisy(_features(dataset, split), None, seed, device=device, **steps)
 
 
 @lru_cache(maxsize=2)
 def _features(dataset: str, split: str) -> Task:
-    """Handcrafted features of an image set: the strongest simple baseline (Tramer, Boneh 2021)."""
+    """Handcrafted features of an image set: the strongest simple baseline (Tramer,
+    Boneh 2021).
+    """
     arrays, X, y, X_score, y_score = load(dataset, split)
     hog = OrientedGradients(arrays.image_shape or ())
     return arrays, hog.fit_transform(X), y, hog.fit_transform(X_score), y_score
@@ -555,13 +722,26 @@ def _in_the_unit_ball(dataset: str, split: str) -> Task:
     one_of("split", split, ("test", "validation"))
     if own_data.is_own(dataset):
         own = own_data.load(dataset)
-        X, X_test = (data.to_unit_ball(rows, bound=own.bound) for rows in (own.X_train, own.X_test))
+        X, X_test = (
+            data.to_unit_ball(rows, bound=own.bound)
+            for rows in (own.X_train, own.X_test)
+        )
         return own, X, own.y_train, X_test, own.y_test
     if dataset == "digits":
         arrays = data.load("digits")
-        return arrays, arrays.X_train / DIGITS_NORM, arrays.y_train, arrays.X_test / DIGITS_NORM, arrays.y_test
+        return (
+            arrays,
+            arrays.X_train / DIGITS_NORM,
+            arrays.y_train,
+            arrays.X_test / DIGITS_NORM,
+            arrays.y_test,
+        )
     arrays = data.load(dataset, split="intrinsic_sgd")
-    scored = (arrays.X_test, arrays.y_test) if split == "test" else (arrays.X_validation, arrays.y_validation)
+    scored = (
+        (arrays.X_test, arrays.y_test)
+        if split == "test"
+        else (arrays.X_validation, arrays.y_validation)
+    )
     return arrays, arrays.X_train, arrays.y_train, *scored
 
 
@@ -569,7 +749,11 @@ def _bagged(task: Task, learner: Any, seed: int, **draw: Any) -> Any:
     """Bagging of a learner, fitted."""
     from dpnotes.methods import Bagging
 
-    options: dict[str, Any] = {"classes": range(task[0].n_classes), "adjacency": "add-remove", "noise_seed": seed}
+    options: dict[str, Any] = {
+        "classes": range(task[0].n_classes),
+        "adjacency": "add-remove",
+        "noise_seed": seed,
+    }
     return Bagging(estimator=learner, **draw, **options).fit(*task[1:3])
 
 
@@ -587,24 +771,45 @@ def _noisy(
     from dpnotes.methods import DPSGD
 
     arrays, X, y, *_ = task
-    rounds: dict[str, Any] = {"sample_rate": batch_size / len(X), "steps": epochs * len(X) // batch_size}
+    rounds: dict[str, Any] = {
+        "sample_rate": batch_size / len(X),
+        "steps": epochs * len(X) // batch_size,
+    }
     if tpr_at_fpr_1e3 is not None:
         options["noise_multiplier"] = exposure.noise_for_tpr(tpr_at_fpr_1e3, **rounds)
-    options |= {"classes": range(arrays.n_classes), "adjacency": "add-remove", "accountant": "pld"}
+    options |= {
+        "classes": range(arrays.n_classes),
+        "adjacency": "add-remove",
+        "accountant": "pld",
+    }
     model = DPSGD(network=network, **rounds, **options, noise_seed=seed).fit(X, y)
-    return _scored(task, model, options["device"], sigma=model.noise_multiplier_, **_guarantee(model.profile_))
+    return _scored(
+        task,
+        model,
+        options["device"],
+        sigma=model.noise_multiplier_,
+        **_guarantee(model.profile_),
+    )
 
 
 def _scored(task: Task, model: Any, device: str, **told: Any) -> dict[str, Any]:
-    """Metrics of a row: accuracy of its model, how many records it trained on, what else is told, where it is from."""
+    """Metrics of a row: accuracy of its model, how many records it trained on, what
+    else is told, where it is from.
+    """
     arrays, X, _, X_score, y_score = task
     accuracy = float(np.mean(model.predict(X_score) == y_score))
     return {"accuracy": accuracy, "n": len(X), **told, **_origin(arrays, device)}
 
 
 def _guarantee(profile: accounting.PrivacyProfile, **at: float) -> dict[str, Any]:
-    """Adjacency and status of a release, and its advantage unless what it is ``at`` some epsilon is told."""
-    return {**(at or {"advantage": profile.advantage}), "adjacency": profile.adjacency, "status": profile.status}
+    """Adjacency and status of a release, and its advantage unless what it is ``at``
+    some epsilon is told.
+    """
+    return {
+        **(at or {"advantage": profile.advantage}),
+        "adjacency": profile.adjacency,
+        "status": profile.status,
+    }
 
 
 def _origin(arrays: Any, device: str) -> dict[str, str]:
@@ -613,20 +818,39 @@ def _origin(arrays: Any, device: str) -> dict[str, str]:
     return {"data": arrays.digest, "device": device_name(device)}
 
 
-def _scales(grid: Callable[..., Grid], also: Callable[[], Grid] = list, **quick: Any) -> dict[str, Callable[[], Grid]]:
-    return {"paper": lambda: [*grid("paper"), *also()], "quick": partial(grid, "quick", **quick)}
+def _scales(
+    grid: Callable[..., Grid], also: Callable[[], Grid] = list, **quick: Any
+) -> dict[str, Callable[[], Grid]]:
+    return {
+        "paper": lambda: [*grid("paper"), *also()],
+        "quick": partial(grid, "quick", **quick),
+    }
 
 
 _BAGGED = {"accuracy": 0.01, "delta": 1e-12}
 _CASE_2 = {"accuracy": 0.02, "delta": 1e-12}
 _NOISY = {"accuracy": 0.03, "sigma": 1e-3, "advantage": 1e-4}
 _CALIBRATED = {"accuracy": 0.02, "sigma": 2e-3, "advantage": 1e-3}
-_VOTED = {"accuracy": 0.05, "answered": 5, "correct_fraction": 0.02, "agreement": 0.02, "plurality": 0.02, "asked": 20}
+_VOTED = {
+    "accuracy": 0.05,
+    "answered": 5,
+    "correct_fraction": 0.02,
+    "agreement": 0.02,
+    "plurality": 0.02,
+    "asked": 20,
+}
 _TEACHING = {"accuracy": 0.005}  # a mean of ten teachers
-_ATTACKED: Tolerance = {"true_positives": two_stds, "false_positives": two_stds, "tpr_std": 0.005}
+_ATTACKED: Tolerance = {
+    "true_positives": two_stds,
+    "false_positives": two_stds,
+    "tpr_std": 0.005,
+}
 _BASE = {"accuracy": 0.02, "release_epsilon": 1e-6}
 
-_RUNS: tuple[tuple[str, Callable[..., dict[str, Any]], dict[str, Callable[[], Grid]], Tolerance], ...] = (
+_RUNS: tuple[
+    tuple[str, Callable[..., dict[str, Any]], dict[str, Callable[[], Grid]], Tolerance],
+    ...,
+] = (
     ("table2a", ensemble, _scales(grids.table2a, seeds=3), _BAGGED),
     ("settings", ensemble, {"paper": grids.settings}, _BAGGED),
     ("dp_sgd", dp_sgd, _scales(grids.dp_sgd, grids.one_rate), _NOISY),
@@ -638,23 +862,56 @@ _RUNS: tuple[tuple[str, Callable[..., dict[str, Any]], dict[str, Callable[[], Gr
     ("equal", dp_sgd, _scales(grids.equal), _CALIBRATED),
     ("dp_sgd_settings", dp_sgd, {"paper": grids.dp_sgd_settings}, _CALIBRATED),
     ("private_base", private_base, _scales(grids.private_base), _BASE),
-    ("private_base_settings", private_base, {"paper": grids.private_base_settings}, _BASE),
-    ("case2_dp_sgd", dp_sgd, _scales(grids.case2_dp_sgd, partial(grids.one_rate, "3a")), _NOISY),
+    (
+        "private_base_settings",
+        private_base,
+        {"paper": grids.private_base_settings},
+        _BASE,
+    ),
+    (
+        "case2_dp_sgd",
+        dp_sgd,
+        _scales(grids.case2_dp_sgd, partial(grids.one_rate, "3a")),
+        _NOISY,
+    ),
     ("cifar10", ensemble, {"paper": grids.cifar10}, _BAGGED),
     ("cifar10_dp_sgd", dp_sgd, {"paper": grids.cifar10_dp_sgd}, _NOISY),
-    ("cifar10_teachers", teachers, {"paper": partial(grids.teachers, "cifar10")}, _TEACHING),
+    (
+        "cifar10_teachers",
+        teachers,
+        {"paper": partial(grids.teachers, "cifar10")},
+        _TEACHING,
+    ),
     ("cifar10_pate", pate, {"paper": grids.cifar10_pate}, _VOTED),
     ("cifar10_settings", ensemble, {"paper": grids.cifar10_settings}, _BAGGED),
     ("hog", hog_ensemble, {"paper": grids.hog}, _BAGGED),
     ("hog_dp_sgd", hog_dp_sgd, {"paper": grids.hog_dp_sgd}, _CALIBRATED),
     ("hog_settings", hog_ensemble, {"paper": grids.hog_settings}, _BAGGED),
-    ("hog_dp_sgd_settings", hog_dp_sgd, {"paper": grids.hog_dp_sgd_settings}, _CALIBRATED),
+    (
+        "hog_dp_sgd_settings",
+        hog_dp_sgd,
+        {"paper": grids.hog_dp_sgd_settings},
+        _CALIBRATED,
+    ),
     ("reduced", ensemble, {"paper": grids.reduced}, _BAGGED),
     ("reduced_dp_sgd", dp_sgd, {"paper": grids.reduced_dp_sgd}, _NOISY),
-    ("reduced_dp_sgd_settings", dp_sgd, {"paper": grids.reduced_dp_sgd_settings}, _NOISY),
+    (
+        "reduced_dp_sgd_settings",
+        dp_sgd,
+        {"paper": grids.reduced_dp_sgd_settings},
+        _NOISY,
+    ),
 )
 EXPERIMENTS = [
-    Experiment(f"bagging_{name}", function, scales, tolerance, grids.seconds, gpu_speedup=speedup)
+    Experiment(
+        f"bagging_{name}",
+        function,
+        scales,
+        tolerance,
+        grids.seconds,
+        gpu_speedup=speedup,
+    )
     for name, function, scales, tolerance in _RUNS
-    for speedup in [70.0 if name.startswith("cifar10") else 1.0]  # of VGG16, by the rates in `grids`
+    # of VGG16, by the rates in `grids`
+    for speedup in [70.0 if name.startswith("cifar10") else 1.0]
 ]

@@ -1,4 +1,6 @@
-"""How much a release exposes at rare false positives, and the noise of DP-SGD that exposes as much as bagging does."""
+"""How much a release exposes at rare false positives, and the noise of DP-SGD that
+exposes as much as bagging does.
+"""
 
 from __future__ import annotations
 
@@ -15,26 +17,39 @@ from dpnotes import accounting
 FALSE_POSITIVE_RATE = 0.001
 STEP = 0.1  # of log sigma
 
-_dp_sgd = functools.lru_cache(maxsize=64)(accounting.dp_sgd)  # seeds of a row have their profile in common
+# seeds of a row have their profile in common
+_dp_sgd = functools.lru_cache(maxsize=64)(accounting.dp_sgd)
 
 
 def profile(row: Mapping[str, Any], n: int) -> accounting.PrivacyProfile | None:
-    """Guarantee of a row's release from n records, by its parameters; None for a network on all records.
+    """Guarantee of a row's release from n records, by its parameters; None for a
+    network on all records.
 
-    Exact for bagging, of tight accounting for DP-SGD and PATE, whatever the data. For DP-SGD whose noise is yet to be
-    calibrated it is all that the budget implies.
+    Exact for bagging, of tight accounting for DP-SGD and PATE, whatever the data. For
+    DP-SGD whose noise is yet to be calibrated it is all that the budget implies.
     """
     if "n_teachers" in row:
-        noise: dict[str, Any] = {name: float(row[name]) for name in ("sigma_threshold", "sigma_answer")}
+        noise: dict[str, Any] = {
+            name: float(row[name]) for name in ("sigma_threshold", "sigma_answer")
+        }
         queries = int(row["queries"])
-        return accounting.confident_gnmax(**noise, queries=queries, answers=int(row["answers"] or queries))
+        return accounting.confident_gnmax(
+            **noise, queries=queries, answers=int(row["answers"] or queries)
+        )
     if "clipping_norm" in row:
         sigma = row.get("sigma") or row["noise_multiplier"]
         if sigma is None:
             return accounting.approximate(float(row["epsilon"]), float(row["delta"]))
-        rounds = {"sample_rate": row["batch_size"] / n, "steps": int(row["epochs"] * n // row["batch_size"])}
+        rounds = {
+            "sample_rate": row["batch_size"] / n,
+            "steps": int(row["epochs"] * n // row["batch_size"]),
+        }
         return _dp_sgd(noise_multiplier=float(sigma), **rounds, accountant="pld")
-    return None if row["subsample"] is None else accounting.bagging(n=n, subsample=int(row["subsample"]))
+    return (
+        None
+        if row["subsample"] is None
+        else accounting.bagging(n=n, subsample=int(row["subsample"]))
+    )
 
 
 def tpr_at_fpr_1e3(profile: accounting.PrivacyProfile) -> float:
@@ -44,40 +59,54 @@ def tpr_at_fpr_1e3(profile: accounting.PrivacyProfile) -> float:
 
 @functools.lru_cache(maxsize=32)  # seeds of a row have their noise in common
 def noise_for_tpr(tpr: float, *, sample_rate: float, steps: int) -> float:
-    """Noise multiplier of DP-SGD at which the best test with 0.1% false positives has that true-positive rate.
+    """Noise multiplier of DP-SGD at which the best test with 0.1% false positives has
+    that true-positive rate.
 
     Up to a relative 1e-3 on the private side.
     """
     if not FALSE_POSITIVE_RATE < tpr < 1:
         raise ValueError(
-            f"tpr_at_fpr_1e3 must be in ({FALSE_POSITIVE_RATE}, 1), got tpr_at_fpr_1e3={tpr}; guessing reaches "
-            f"{FALSE_POSITIVE_RATE}"
+            f"tpr_at_fpr_1e3 must be in ({FALSE_POSITIVE_RATE}, 1), got"
+            f" tpr_at_fpr_1e3={tpr}; guessing reaches {FALSE_POSITIVE_RATE}"
         )
 
     @functools.cache
     def excess(log_sigma: float) -> float:
         sigma = math.exp(log_sigma)
-        run = accounting.dp_sgd(noise_multiplier=sigma, sample_rate=sample_rate, steps=steps, accountant="pld")
+        run = accounting.dp_sgd(
+            noise_multiplier=sigma,
+            sample_rate=sample_rate,
+            steps=steps,
+            accountant="pld",
+        )
         return tpr_at_fpr_1e3(run) - tpr
 
-    limit = math.log(limiting_noise(mu_for_tpr(tpr), sample_rate=sample_rate, steps=steps))
+    limit = math.log(
+        limiting_noise(mu_for_tpr(tpr), sample_rate=sample_rate, steps=steps)
+    )
     low = high = limit
     while excess(high) > 0:
         high += STEP
-    while excess(low) < 0:  # no further down than needed: the losses of very small noise are too far apart for the grid
+    # no further down than needed: the losses of very small noise are too far apart for
+    # the grid
+    while excess(low) < 0:
         low -= STEP
     root = brentq(excess, low, high, xtol=5e-4) if low < high else limit
     return math.exp(root + 5e-4)
 
 
 def mu_for_tpr(tpr: float) -> float:
-    """Mu of the Gaussian mechanism at which a test with 0.1% false positives has at best that true-positive rate."""
+    """Mu of the Gaussian mechanism at which a test with 0.1% false positives has at
+    best that true-positive rate.
+    """
     return float(norm.ppf(tpr) - norm.ppf(FALSE_POSITIVE_RATE))
 
 
 def limiting_noise(mu: float, *, sample_rate: float, steps: int) -> float:
-    """Noise multiplier at which the central limit of DP-SGD's steps is the Gaussian mechanism of that mu.
+    """Noise multiplier at which the central limit of DP-SGD's steps is the Gaussian
+    mechanism of that mu.
 
-    From mu = q sqrt(T (exp(1 / sigma^2) - 1)), Bu, Dong, Long and Su (2020): near to the least noise, not a guarantee.
+    From mu = q sqrt(T (exp(1 / sigma^2) - 1)), Bu, Dong, Long and Su (2020): near to
+    the least noise, not a guarantee.
     """
     return 1 / math.sqrt(math.log1p((mu / sample_rate) ** 2 / steps))

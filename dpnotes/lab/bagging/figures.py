@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MARKERS = "osD^vP"
-LABELS = {  # of the curves of plane, by method and variant; PATE's logistic teachers are a stand-in, and left out
+# of the curves of plane, by method and variant; PATE's logistic teachers are a
+# stand-in, and left out
+LABELS = {
     ("dp_sgd", "short"): "DP-SGD, a network, 10 epochs",
     ("dp_sgd", "long"): "DP-SGD, a network, 100 epochs",
     ("dp_sgd", "softmax"): "DP-SGD, softmax regression",
@@ -23,14 +25,26 @@ LABELS = {  # of the curves of plane, by method and variant; PATE's logistic tea
 
 
 def models(points: pd.DataFrame) -> Figure:
-    """Accuracy against the number of models, a curve for each N k, from the points of Figure 1."""
+    """Accuracy against the number of models, a curve for each N k, from the points
+    of Figure 1.
+    """
     figure = figures.blank()
     axes = figure.subplots()
     curves = list(points.groupby("drawn"))
-    for (drawn, curve), style, marker in zip(curves, figures.line_styles(len(curves)), MARKERS, strict=False):
-        band = np.stack([curve["accuracy"] - curve["low"], curve["high"] - curve["accuracy"]])
+    for (drawn, curve), style, marker in zip(
+        curves, figures.line_styles(len(curves)), MARKERS, strict=False
+    ):
+        band = np.stack(
+            [curve["accuracy"] - curve["low"], curve["high"] - curve["accuracy"]]
+        )
         axes.errorbar(
-            curve["n_models"], curve["accuracy"], yerr=band, label=f"N k = {drawn:,}", capsize=4, marker=marker, **style
+            curve["n_models"],
+            curve["accuracy"],
+            yerr=band,
+            label=f"N k = {drawn:,}",
+            capsize=4,
+            marker=marker,
+            **style,
         )
     axes.set(xscale="log", xlabel="number of models N (log)", ylabel="test accuracy")
     counts = sorted(set(points["n_models"]))
@@ -42,7 +56,8 @@ def models(points: pd.DataFrame) -> Figure:
 
 
 def plane(points: pd.DataFrame) -> Figure:
-    """Accuracy against what is exposed: over all error rates, and at 0.1% false positives.
+    """Accuracy against what is exposed: over all error rates, and at 0.1% false
+    positives.
 
     ``points``: as :func:`dpnotes.lab.bagging.tables.exposures` gives them.
     """
@@ -50,11 +65,23 @@ def plane(points: pd.DataFrame) -> Figure:
     left, right = figure.subplots(1, 2, sharey=True)
     groups = dict(list(points.groupby(["method", "variant"])))
     curves = [(label, groups[key]) for key, label in LABELS.items() if key in groups]
-    for (label, curve), style, marker in zip(curves, figures.line_styles(len(curves)), MARKERS, strict=False):
+    for (label, curve), style, marker in zip(
+        curves, figures.line_styles(len(curves)), MARKERS, strict=False
+    ):
         for axes, x in ((left, "advantage"), (right, "tpr_at_fpr_1e3")):
             ordered = curve.sort_values(x)
-            axes.plot(ordered[x], ordered["accuracy"], marker=marker, label=label if axes is left else None, **style)
-    left.set(xscale="log", xlabel="advantage over all error rates (log)", ylabel="test accuracy")
+            axes.plot(
+                ordered[x],
+                ordered["accuracy"],
+                marker=marker,
+                label=label if axes is left else None,
+                **style,
+            )
+    left.set(
+        xscale="log",
+        xlabel="advantage over all error rates (log)",
+        ylabel="test accuracy",
+    )
     right.set(xscale="log", xlabel="true-positive rate at 0.1% false positives (log)")
     figure.legend(loc="outside upper center", ncols=2)
     return figure

@@ -1,11 +1,14 @@
-"""Grids of the bagging chapter: which rows each table and figure of the paper needs, at four scales; what a row costs.
+"""Grids of the bagging chapter: which rows each table and figure of the paper needs, at
+four scales; what a row costs.
 
-``"paper"`` is MNIST and ``"quick"`` scikit-learn's digits; ``"cifar10"`` and ``"reduced"`` are CIFAR-10 with VGG16 and
-with five convolutions.
+``"paper"`` is MNIST and ``"quick"`` scikit-learn's digits; ``"cifar10"`` and
+``"reduced"`` are CIFAR-10 with VGG16 and with five convolutions.
 
-The noise of DP-SGD moves the weights like a random walk whose step is the learning rate times the noise: what is a good
-rate depends on the noise. So it is chosen on held-out rows for short runs at four noises, and a run takes the rate of
-the nearest one. The choice is made on MNIST; that it carries over to CIFAR-10 is seen at the chapter's reduced scale.
+The noise of DP-SGD moves the weights like a random walk whose step is the learning rate
+times the noise: what is a good rate depends on the noise. So it is chosen on held-out
+rows for short runs at four noises, and a run takes the rate of the nearest one. The
+choice is made on MNIST; that it carries over to CIFAR-10 is seen at the chapter's
+reduced scale.
 """
 
 from __future__ import annotations
@@ -23,14 +26,16 @@ from dpnotes.lab.bagging.exposure import limiting_noise, mu_for_tpr
 from dpnotes.lab.bagging.networks import IMAGENET, VGG16
 
 Settings = dict[str, dict[str, Any]]
-SHORT = 10  # epochs of the runs on which the rates are chosen, counted for 60,000 records
+# epochs of the runs on which the rates are chosen, counted for 60,000 records
+SHORT = 10
 BATCHES = {"network": 256, "linear": 1000}  # of these runs
 NOISES = (0.5, 2.0, 8.0, 32.0)  # a factor of four apart
 RATES: dict[str, tuple[float, ...]] = {  # candidates, half a decade apart
     "network": (5.0, 1.5, 0.5, 0.15, 0.05, 0.015, 0.005),
     "linear": (80.0, 25.0, 8.0, 2.5, 0.8, 0.25, 0.08),
 }
-CHOSEN: dict[str, tuple[float, ...]] = {  # one for each noise, by the rows of bagging_dp_sgd_settings
+# one for each noise, by the rows of bagging_dp_sgd_settings
+CHOSEN: dict[str, tuple[float, ...]] = {
     "network": (1.5, 0.5, 0.05, 0.015),
     "linear": (25.0, 8.0, 0.8, 0.25),
 }
@@ -40,24 +45,40 @@ CPU = {  # images a second that one core trains on, plain and by DP-SGD, measure
     "vgg5": (2200.0, 1467.0),
     "linear": (200_000.0, 200_000.0),
 }
-GPU = (5000.0, 2000.0)  # images a second that a GPU would train VGG16 on, plain and by DP-SGD: estimates
-DATASETS = {"paper": "mnist", "quick": "digits", "cifar10": "cifar10", "reduced": "cifar10"}
-RECORDS_OF = {"mnist": 60_000, "digits": 1442, "cifar10": 50_000}  # training records; of digits in our split
+# images a second that a GPU would train VGG16 on, plain and by DP-SGD: estimates
+GPU = (5000.0, 2000.0)
+DATASETS = {
+    "paper": "mnist",
+    "quick": "digits",
+    "cifar10": "cifar10",
+    "reduced": "cifar10",
+}
+# training records; of digits in our split
+RECORDS_OF = {"mnist": 60_000, "digits": 1442, "cifar10": 50_000}
 RECORDS = {scale: RECORDS_OF[dataset] for scale, dataset in DATASETS.items()}
 SUBSAMPLES = {"paper": (300, 500, 1000, 5000, 10_000), "quick": (50, 100, 200)}
 CASE_2 = {"paper": (500, 1000, 5000), "quick": (50, 100)}  # Table 3a, Figure 2
-MORE_SEEDS = {500: 10, 1000: 10, 5000: 13}  # of Figure 2: the rule that judges it had seen three of each
-TUNING: dict[tuple[str, float], tuple[int | None, ...]] = {  # and their sizes; None is all records
-    ("adam", 3e-5): (500, 1000, 5000, None), ("adam", 1e-5): (500,), ("momentum", 1e-3): (500,),
-}  # fmt: skip
+# of Figure 2: the rule that judges it had seen three of each
+MORE_SEEDS = {500: 10, 1000: 10, 5000: 13}
+# and their sizes; None is all records
+TUNING: dict[tuple[str, float], tuple[int | None, ...]] = {
+    ("adam", 3e-5): (500, 1000, 5000, None),
+    ("adam", 1e-5): (500,),
+    ("momentum", 1e-3): (500,),
+}
 MODELS: dict[str, dict[int, tuple[int, ...]]] = {  # Figure 1: N for each N k
-    "paper": {500: (1, 2, 5, 10, 25, 50), 1000: (1, 2, 5, 10, 25, 50), 5000: (1, 5, 25)},
+    "paper": {
+        500: (1, 2, 5, 10, 25, 50),
+        1000: (1, 2, 5, 10, 25, 50),
+        5000: (1, 5, 25),
+    },
     "quick": {100: (1, 2, 5)},
 }
 REDUCED_SIZES = (1000, 5000)
-# The paper names two convolutions with pooling and one linear layer on MNIST, VGG16 on CIFAR-10, and 100 epochs. The
-# rest is chosen on held-out training rows, never on the test set, by the rows of bagging_settings and of
-# bagging_cifar10_settings: see the chapter. No augmentation or weight decay (the paper names none).
+# The paper names two convolutions with pooling and one linear layer on MNIST, VGG16 on
+# CIFAR-10, and 100 epochs. The rest is chosen on held-out training rows, never on the
+# test set, by the rows of bagging_settings and of bagging_cifar10_settings: see the
+# chapter. No augmentation or weight decay (the paper names none).
 ARCHITECTURES: Settings = {
     "paper": {"width": 16, "kernel_size": 5, "padding": 0},
     "quick": {"width": 16, "kernel_size": 3, "padding": 1},
@@ -71,44 +92,93 @@ OPTIMIZERS: Settings = {
     "reduced": {"batch_size": 32, "optimizer": "adam", "learning_rate": 1e-3},
 }
 EPOCHS = {"paper": 100, "quick": 20, "cifar10": 100, "reduced": 30}
-ALL_RECORDS_EPOCHS = {**EPOCHS, "quick": 8}  # of networks, or of teachers together, that train on all records
+# of networks, or of teachers together, that train on all records
+ALL_RECORDS_EPOCHS = {**EPOCHS, "quick": 8}
 CANDIDATES: Grid = [
     {"width": width, "optimizer": optimizer, "learning_rate": rate}
     for width in (16, 32)
     for optimizer, rate in (("adam", 1e-3), ("momentum", 1e-2))
 ]
-CIFAR10_CANDIDATES: tuple[tuple[str, int, int, int, tuple[tuple[str, float], ...]], ...] = (
-    ("reduced", 1000, 30, 2, (("adam", 1e-3), ("adam", 1e-4), ("momentum", 1e-2))),  # records, epochs, seeds
-    ("cifar10", 500, 5, 1, (("adam", 1e-3), ("adam", 1e-4))),  # the rate in use was taken from these
-    ("cifar10", 1000, 30, 3, (("adam", 1e-3), ("adam", 3e-4), ("adam", 1e-4), ("adam", 3e-5))),
+CIFAR10_CANDIDATES: tuple[
+    tuple[str, int, int, int, tuple[tuple[str, float], ...]], ...
+] = (
+    # records, epochs, seeds
+    ("reduced", 1000, 30, 2, (("adam", 1e-3), ("adam", 1e-4), ("momentum", 1e-2))),
+    # the rate in use was taken from these
+    ("cifar10", 500, 5, 1, (("adam", 1e-3), ("adam", 1e-4))),
+    (
+        "cifar10",
+        1000,
+        30,
+        3,
+        (("adam", 1e-3), ("adam", 3e-4), ("adam", 1e-4), ("adam", 3e-5)),
+    ),
 )
-# The public models of Case II, and the tenth of a learning rate with which the paper goes on from one. The quick scale
-# has no public images besides its own.
-PUBLIC: dict[str, tuple[str, ...]] = {"paper": ("fashion_mnist",), "cifar10": (IMAGENET, "cifar100_subset")}
+# The public models of Case II, and the tenth of a learning rate with which the paper
+# goes on from one. The quick scale has no public images besides its own.
+PUBLIC: dict[str, tuple[str, ...]] = {
+    "paper": ("fashion_mnist",),
+    "cifar10": (IMAGENET, "cifar100_subset"),
+}
 FINE_TUNING = 0.1
-# Batch and clipping norm of DP-SGD on MNIST are the defaults of the public example of the library that the paper uses
-# (TensorFlow Privacy), and so is the rate, which suits little noise only: CHOSEN has one for each noise. On CIFAR-10
-# the batch is the one that the paper's epsilons imply (claim 7).
+# Batch and clipping norm of DP-SGD on MNIST are the defaults of the public example of
+# the library that the paper uses (TensorFlow Privacy), and so is the rate, which suits
+# little noise only: CHOSEN has one for each noise. On CIFAR-10 the batch is the one
+# that the paper's epsilons imply (claim 7).
 DP_SGD: Settings = {
-    "paper": {"epochs": 100, "batch_size": 256, "clipping_norm": 1.0, "learning_rate": 0.15},
-    "quick": {"epochs": 3, "batch_size": 64, "clipping_norm": 1.0, "learning_rate": 0.5},
+    "paper": {
+        "epochs": 100,
+        "batch_size": 256,
+        "clipping_norm": 1.0,
+        "learning_rate": 0.15,
+    },
+    "quick": {
+        "epochs": 3,
+        "batch_size": 64,
+        "clipping_norm": 1.0,
+        "learning_rate": 0.5,
+    },
     "cifar10": {"epochs": 100, "batch_size": 128, "clipping_norm": 1.0},
     "reduced": {"epochs": 2, "batch_size": 128, "clipping_norm": 1.0},
 }
-REDUCED_RATES = {"given": 0.05, "least": 1.5}  # with the paper's noise, and with the least
-REDUCED_BUDGET = (0.1, 0.095, 11.5)  # of bagging with k = 5,000, and the paper's noise there
+# with the paper's noise, and with the least
+REDUCED_RATES = {"given": 0.05, "least": 1.5}
+# of bagging with k = 5,000, and the paper's noise there
+REDUCED_BUDGET = (0.1, 0.095, 11.5)
 QUICK_BUDGET = (0.1, 0.1, 8.0)
 PATE: Settings = {
-    "paper": {"n_teachers": 250, "threshold": 200.0, "sigma_threshold": 150.0, "sigma_answer": 40.0},
-    "quick": {"n_teachers": 10, "threshold": 8.0, "sigma_threshold": 4.0, "sigma_answer": 2.0},
+    "paper": {
+        "n_teachers": 250,
+        "threshold": 200.0,
+        "sigma_threshold": 150.0,
+        "sigma_answer": 40.0,
+    },
+    "quick": {
+        "n_teachers": 10,
+        "threshold": 8.0,
+        "sigma_threshold": 4.0,
+        "sigma_answer": 2.0,
+    },
 }
 TEACHERS_A_ROW = 10
 TEACHER = (  # parameters of PATE that decide its teachers, beside their number and seed
-    "dataset", "epochs", "l2", "architecture", "width", "kernel_size", "padding", "batch_size", "optimizer",
-    "learning_rate", "public", "public_epochs", "public_rate",
-)  # fmt: skip
+    "dataset",
+    "epochs",
+    "l2",
+    "architecture",
+    "width",
+    "kernel_size",
+    "padding",
+    "batch_size",
+    "optimizer",
+    "learning_rate",
+    "public",
+    "public_epochs",
+    "public_rate",
+)
 STUDENT_EPOCHS = {"paper": 1000, "quick": 100}
-LOGISTIC_TEACHERS = 1 / 240  # scikit-learn's own penalty, C = 1, for the 240 records of a teacher
+# scikit-learn's own penalty, C = 1, for the 240 records of a teacher
+LOGISTIC_TEACHERS = 1 / 240
 MEMBERSHIP: Settings = {
     "paper": {"subsample": 300, "n_networks": 32, "flipped": 0.02, "others": 5000},
     "quick": {"subsample": 100, "n_networks": 16, "flipped": 0.05, "others": 0},
@@ -118,60 +188,91 @@ EQUAL: dict[str, Settings] = {  # short runs of DP-SGD, one tenth of the epochs
         "linear": {"epochs": SHORT, "batch_size": BATCHES["linear"], "width": None},
         "network": {"epochs": SHORT, "batch_size": BATCHES["network"]},
     },
-    "quick": {"linear": {"epochs": 5, "batch_size": 256, "learning_rate": 0.5, "width": None}},
+    "quick": {
+        "linear": {"epochs": 5, "batch_size": 256, "learning_rate": 0.5, "width": None}
+    },
 }
 PRIVATE_BASE: Settings = {
     "paper": {"dataset": "mnist", "subsample": 2000, "delta": 1e-5, "l2": 0.01},
     "quick": {"dataset": "digits", "subsample": 400, "delta": 1e-5, "l2": 0.01},
 }
-HOG_BATCHES, HOG_NORMS = (1000, 5000), (0.3, 1.0)  # of DP-SGD on handcrafted features, for ten epochs
+# of DP-SGD on handcrafted features, for ten epochs
+HOG_BATCHES, HOG_NORMS = (1000, 5000), (0.3, 1.0)
 TRAVELS = {  # rate times clipping norm times steps: how far the weights can go
     "advantage": (160.0, 400.0, 1000.0, 2500.0, 6300.0),  # much noise
     "tpr": (1000.0, 2500.0, 6300.0, 16_000.0),
 }
 PENALTIES = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6)
-# By the rows of bagging_hog_settings and bagging_hog_dp_sgd_settings: the best mean accuracy on held-out rows.
+# By the rows of bagging_hog_settings and bagging_hog_dp_sgd_settings: the best mean
+# accuracy on held-out rows.
 PENALTY = {300: 1e-6, 500: 3e-6, 1000: 1e-5, 5000: 3e-5, 10_000: 1e-5}
 HOG_CHOSEN = {  # norm and travel at each size, with the smaller batch
-    "advantage": [(1.0, 400.0), (0.3, 1000.0), (0.3, 2500.0), (0.3, 6300.0), (0.3, 6300.0)],
-    "tpr": [(0.3, 16_000.0), (0.3, 16_000.0), (1.0, 16_000.0), (1.0, 16_000.0), (0.3, 16_000.0)],
+    "advantage": [
+        (1.0, 400.0),
+        (0.3, 1000.0),
+        (0.3, 2500.0),
+        (0.3, 6300.0),
+        (0.3, 6300.0),
+    ],
+    "tpr": [
+        (0.3, 16_000.0),
+        (0.3, 16_000.0),
+        (1.0, 16_000.0),
+        (1.0, 16_000.0),
+        (0.3, 16_000.0),
+    ],
 }
 
 
 def table2a(scale: str, *, subsamples: tuple[int, ...] = (), seeds: int = 5) -> Grid:
-    """Rows of Table 2a: one network on one subsample with replacement, for each size, and one on all records.
+    """Rows of Table 2a: one network on one subsample with replacement, for each size,
+    and one on all records.
 
-    ``subsamples``: other sizes than the scale's own. The network on all records is trained with at most three seeds
-    (ten minutes each on one core). ValueError if a size is not between 1 and the number of training records.
+    ``subsamples``: other sizes than the scale's own. The network on all records is
+    trained with at most three seeds (ten minutes each on one core). ValueError if a
+    size is not between 1 and the number of training records.
     """
     if wrong := [size for size in subsamples if not 1 <= size <= RECORDS[scale]]:
         raise ValueError(
-            f"subsample_sizes must be in [1, {RECORDS[scale]}], the records of {DATASETS[scale]} at scale {scale!r}, "
-            f"got {wrong[0]} in {list(subsamples)}"
+            f"subsample_sizes must be in [1, {RECORDS[scale]}], the records of"
+            f" {DATASETS[scale]} at scale {scale!r}, got {wrong[0]} in"
+            f" {list(subsamples)}"
         )
-    common, sizes = _case_1(scale), sorted(subsamples or SUBSAMPLES[scale], reverse=True)
-    whole = product(**_on_all_records(common, scale), seed=range(min(seeds, 3 if scale == "paper" else 1)))
+    common, sizes = (
+        _case_1(scale),
+        sorted(subsamples or SUBSAMPLES[scale], reverse=True),
+    )
+    whole = product(
+        **_on_all_records(common, scale),
+        seed=range(min(seeds, 3 if scale == "paper" else 1)),
+    )
     return [*whole, *product(**common, subsample=sizes, seed=range(seeds))]
 
 
 def settings() -> Grid:
-    """Candidates for what the paper leaves open, at two of its sizes, scored on held-out training rows."""
+    """Candidates for what the paper leaves open, at two of its sizes, scored on
+    held-out training rows.
+    """
     held_out = {**_case_1("paper"), "split": "validation"}
     tried = product(subsample=(300, 1000), seed=range(3))
-    return [{**held_out, **candidate, **row} for candidate in CANDIDATES for row in tried]
+    return [
+        {**held_out, **candidate, **row} for candidate in CANDIDATES for row in tried
+    ]
 
 
 def dp_sgd(scale: str) -> Grid:
-    """DP-SGD rows of Table 2a: the paper's noise, and the least noise at the same (epsilon, delta); one seed.
+    """DP-SGD rows of Table 2a: the paper's noise, and the least noise at the same
+    (epsilon, delta); one seed.
 
-    Each has the learning rate that short runs on held-out rows choose for its noise. The quick scale has one budget of
-    the same kind.
+    Each has the learning rate that short runs on held-out rows choose for its noise.
+    The quick scale has one budget of the same kind.
     """
     return _two_noises(_private(scale), scale, "2a")
 
 
 def one_rate(table: str = "2a") -> Grid:
-    """DP-SGD at the noises of Table 2a or 3a, all with the learning rate of the public example of the paper's library.
+    """DP-SGD at the noises of Table 2a or 3a, all with the learning rate of the public
+    example of the paper's library.
 
     From the public model (Table 3a) it is a tenth of it, as for all other rows there.
     """
@@ -179,11 +280,16 @@ def one_rate(table: str = "2a") -> Grid:
     if table == "3a":
         tenth = FINE_TUNING * common["learning_rate"]
         common = {**common, "split": "rest", **_start("paper"), "learning_rate": tenth}
-    return [row for row in noises(common, budgets(table)) if row["noise_multiplier"] is not None]
+    return [
+        row
+        for row in noises(common, budgets(table))
+        if row["noise_multiplier"] is not None
+    ]
 
 
 def table3a(scale: str, *, seeds: int = 3) -> Grid:
-    """Bagging rows of Table 3a: the same from a public model, scored on the test rows that stay private; and the whole.
+    """Bagging rows of Table 3a: the same from a public model, scored on the test rows
+    that stay private; and the whole.
 
     The quick scale trains from scratch. One network on all records.
     """
@@ -193,7 +299,9 @@ def table3a(scale: str, *, seeds: int = 3) -> Grid:
 
 
 def figure1(scale: str, *, seeds: int = 3) -> Grid:
-    """Accuracy against the number of models when N k is fixed at a size of Table 3a; N = 1 is the table's own row."""
+    """Accuracy against the number of models when N k is fixed at a size of Table 3a;
+    N = 1 is the table's own row.
+    """
     common = _case_2(scale)
     return [
         {**common, "subsample": drawn // n_models, "n_models": n_models, "seed": seed}
@@ -204,46 +312,67 @@ def figure1(scale: str, *, seeds: int = 3) -> Grid:
 
 
 def figure2(scale: str, *, seeds: int = 3) -> Grid:
-    """Subsamples with and without replacement at the sizes of Table 3a; more seeds where three are asked for."""
+    """Subsamples with and without replacement at the sizes of Table 3a; more seeds
+    where three are asked for.
+    """
     return [
         row
         for k in CASE_2[scale]
         for count in [seeds if seeds < 3 else max(seeds, MORE_SEEDS.get(k, 0))]
-        for row in product(**{**_case_2(scale), "replace": [True, False]}, subsample=k, seed=range(count))
+        for row in product(
+            **{**_case_2(scale), "replace": [True, False]},
+            subsample=k,
+            seed=range(count),
+        )
     ]
 
 
 def causes() -> Grid:
-    """Networks of Table 3a that go on from the public model by another optimiser or at another rate than ours.
+    """Networks of Table 3a that go on from the public model by another optimiser or at
+    another rate than ours.
 
-    The paper names neither. These runs look for what it may have used, on its own test rows; no setting of the chapter
-    is chosen by them.
+    The paper names neither. These runs look for what it may have used, on its own test
+    rows; no setting of the chapter is chosen by them.
     """
     drawn = _case_2("paper")
     return [
         {**common, "optimizer": optimizer, "learning_rate": rate, "seed": seed}
         for (optimizer, rate), sizes in TUNING.items()
         for k in sizes
-        for common in [_on_all_records(drawn, "paper") if k is None else {**drawn, "subsample": k}]
+        for common in [
+            _on_all_records(drawn, "paper") if k is None else {**drawn, "subsample": k}
+        ]
         for seed in range(1 if k is None else 3)
     ]
 
 
 def case2(scale: str, *, seeds: int = 3) -> Grid:
     """All of bagging's rows of Case II, each once, cheap ones first."""
-    rows = [*table3a(scale, seeds=seeds), *figure1(scale, seeds=seeds), *figure2(scale, seeds=seeds)]
+    rows = [
+        *table3a(scale, seeds=seeds),
+        *figure1(scale, seeds=seeds),
+        *figure2(scale, seeds=seeds),
+    ]
     return sorted(_once(rows), key=lambda row: (seconds(row), row["n_models"]))
 
 
 def pate(scale: str, *, seeds: int = 3) -> Grid:
-    """PATE rows of Table 3a: one ensemble of teachers, the paper's query counts in both readings, and further noise.
+    """PATE rows of Table 3a: one ensemble of teachers, the paper's query counts in both
+    readings, and further noise.
 
-    ``answers`` is None where the aggregator is put ``queries`` queries, and otherwise the answers after which it stops.
-    The paper's teachers are networks; the rows with ``l2`` have logistic ones, which train in seconds.
+    ``answers`` is None where the aggregator is put ``queries`` queries, and otherwise
+    the answers after which it stops. The paper's teachers are networks; the rows with
+    ``l2`` have logistic ones, which train in seconds.
     """
     counts, n_public = (_query_counts("3a"), 1000) if scale == "paper" else ([30], 100)
-    readings = [*product(queries=n_public, answers=counts), *product(queries=counts, answers=None)]
-    teachers: Grid = [{"epochs": None, "l2": LOGISTIC_TEACHERS}, {"epochs": ALL_RECORDS_EPOCHS[scale]}]
+    readings = [
+        *product(queries=n_public, answers=counts),
+        *product(queries=counts, answers=None),
+    ]
+    teachers: Grid = [
+        {"epochs": None, "l2": LOGISTIC_TEACHERS},
+        {"epochs": ALL_RECORDS_EPOCHS[scale]},
+    ]
     return [
         {**_students(scale), **kind, **reading, "seed": seed}
         for kind in (teachers if scale == "paper" else teachers[1:])
@@ -253,43 +382,74 @@ def pate(scale: str, *, seeds: int = 3) -> Grid:
 
 
 def teachers(scale: str) -> Grid:
-    """The teachers of all rows of :func:`pate` or of :func:`cifar10_pate`, some in a row."""
+    """The teachers of all rows of :func:`pate` or of :func:`cifar10_pate`, some in a
+    row.
+    """
     rows = cifar10_pate() if scale == "cifar10" else pate(scale)
     return _once(block for row in rows for block in blocks_of_teachers(row))
 
 
 def blocks_of_teachers(row: Mapping[str, Any]) -> Grid:
-    """Rows of teachers that a row of PATE is made of: ten networks in each, or all logistic regressions."""
-    own = {name: value for name, value in row.items() if name in TEACHER and (name != "l2" or value is not None)}
+    """Rows of teachers that a row of PATE is made of: ten networks in each, or all
+    logistic regressions.
+    """
+    own = {
+        name: value
+        for name, value in row.items()
+        if name in TEACHER and (name != "l2" or value is not None)
+    }
     n_teachers, seed = row["n_teachers"], row["teachers_seed"]
     size = n_teachers if "l2" in own else TEACHERS_A_ROW
     return [
-        {**own, "n_teachers": n_teachers, "first": first, "n_models": min(size, n_teachers - first), "seed": seed}
+        {
+            **own,
+            "n_teachers": n_teachers,
+            "first": first,
+            "n_models": min(size, n_teachers - first),
+            "seed": seed,
+        }
         for first in range(0, n_teachers, size)
     ]
 
 
 def case2_dp_sgd(scale: str) -> Grid:
-    """DP-SGD rows of Table 3a, from the public model with a tenth of the rate: the paper's noise, and the least."""
-    return _two_noises({**_private(scale), "split": "rest", **_start(scale)}, scale, "3a")
+    """DP-SGD rows of Table 3a, from the public model with a tenth of the rate: the
+    paper's noise, and the least.
+    """
+    return _two_noises(
+        {**_private(scale), "split": "rest", **_start(scale)}, scale, "3a"
+    )
 
 
 def membership(scale: str) -> Grid:
-    """Both attacks at three false-positive rates, on records as they are and on mislabelled ones: the same networks."""
+    """Both attacks at three false-positive rates, on records as they are and on
+    mislabelled ones: the same networks.
+    """
     attacks = {"attack": ["loss", "likelihood-ratio"], "mislabelled": [False, True]}
     common = _without(_case_1(scale), "split", "n_models", "replace")
-    return product(**common, **MEMBERSHIP[scale], seed=0, **attacks, false_positive_rate=[0.001, 0.01, 0.1])
+    return product(
+        **common,
+        **MEMBERSHIP[scale],
+        seed=0,
+        **attacks,
+        false_positive_rate=[0.001, 0.01, 0.1],
+    )
 
 
 def equal(scale: str, *, seeds: int = 3) -> Grid:
-    """DP-SGD as exposing as bagging of each size of Table 2a: in total variation, and at 0.1% false positives.
+    """DP-SGD as exposing as bagging of each size of Table 2a: in total variation, and
+    at 0.1% false positives.
 
-    Softmax regression and the network of Table 2a; at the quick scale softmax regression at one size.
+    Softmax regression and the network of Table 2a; at the quick scale softmax
+    regression at one size.
     """
     rows = []
     for size in SUBSAMPLES[scale][:1] if scale == "quick" else SUBSAMPLES[scale]:
         for model in EQUAL[scale]:
-            for noise in (_exposed(scale, size, "tpr"), _without(_exposed(scale, size, "advantage"), "tpr_at_fpr_1e3")):
+            for noise in (
+                _exposed(scale, size, "tpr"),
+                _without(_exposed(scale, size, "advantage"), "tpr_at_fpr_1e3"),
+            ):
                 row = {**_short(scale, model), "noise_multiplier": None, **noise}
                 if scale == "paper":
                     row["learning_rate"] = dp_sgd_rate(model, row, n=RECORDS[scale])
@@ -298,10 +458,17 @@ def equal(scale: str, *, seeds: int = 3) -> Grid:
 
 
 def dp_sgd_settings() -> Grid:
-    """Candidates for the learning rate of the short DP-SGD runs at four noises, on held-out training rows."""
+    """Candidates for the learning rate of the short DP-SGD runs at four noises, on
+    held-out training rows.
+    """
     given = {"split": "validation", "epsilon": None, "delta": None, "seed": 0}
     return [
-        {**_short("paper", model), **given, "noise_multiplier": noise, "learning_rate": rate}
+        {
+            **_short("paper", model),
+            **given,
+            "noise_multiplier": noise,
+            "learning_rate": rate,
+        }
         for noise in NOISES
         for model, rates in RATES.items()
         for rate in rates
@@ -309,59 +476,111 @@ def dp_sgd_settings() -> Grid:
 
 
 def private_base(scale: str, *, seeds: int = 10) -> Grid:
-    """Three base learners of growing epsilon on a subsample, the same without noise, and each on all records."""
+    """Three base learners of growing epsilon on a subsample, the same without noise,
+    and each on all records.
+    """
     return _modes(PRIVATE_BASE[scale], (1.0, 3.0, 10.0), seeds)
 
 
-def own(dataset: str, n: int, *, subsamples: tuple[int, ...] = (), seeds: int = 5) -> Grid:
-    """Three base learners on subsamples of a reader's file of n training records, as in :func:`private_base`.
+def own(
+    dataset: str, n: int, *, subsamples: tuple[int, ...] = (), seeds: int = 5
+) -> Grid:
+    """Three base learners on subsamples of a reader's file of n training records, as in
+    :func:`private_base`.
 
     ``subsamples``: default a twentieth, a fifth and a half of the records.
     """
     common = {"dataset": dataset, "delta": 1e-5, "l2": 0.01}
     sizes = subsamples or (n // 20, n // 5, n // 2)
-    return [row for size in sizes for row in _modes({**common, "subsample": size}, (1.0, 10.0), seeds)]
+    return [
+        row
+        for size in sizes
+        for row in _modes({**common, "subsample": size}, (1.0, 10.0), seeds)
+    ]
 
 
 def _modes(common: Mapping[str, Any], epsilons: tuple[float, ...], seeds: int) -> Grid:
-    rows = product(**common, split="test", epsilon=epsilons, mode=["bagged", "direct", "bare"], seed=range(seeds))
-    return [row for row in rows if row["mode"] != "bare" or row["epsilon"] == 1.0]  # without noise it does not vary
+    rows = product(
+        **common,
+        split="test",
+        epsilon=epsilons,
+        mode=["bagged", "direct", "bare"],
+        seed=range(seeds),
+    )
+    # without noise it does not vary
+    return [row for row in rows if row["mode"] != "bare" or row["epsilon"] == 1.0]
 
 
 def private_base_settings() -> Grid:
-    """Candidates for the penalty, for the private base learner of the middle epsilon, on held-out rows."""
-    common = {**PRIVATE_BASE["paper"], "split": "validation", "mode": "bagged", "epsilon": 3.0}
+    """Candidates for the penalty, for the private base learner of the middle
+    epsilon, on held-out rows.
+    """
+    common = {
+        **PRIVATE_BASE["paper"],
+        "split": "validation",
+        "mode": "bagged",
+        "epsilon": 3.0,
+    }
     return product(**{**common, "l2": [0.1, 0.03, 0.01, 0.003, 0.001]}, seed=range(5))
 
 
 def cifar10(public: str = IMAGENET) -> Grid:
-    """Bagging rows of Tables 2b and 3b, cheap ones first: three seeds, and one where all records are used.
+    """Bagging rows of Tables 2b and 3b, cheap ones first: three seeds, and one where
+    all records are used.
 
-    ``public``: the model that Case II starts from, ``"imagenet"`` or ``"cifar100_subset"``.
+    ``public``: the model that Case II starts from, ``"imagenet"`` or
+    ``"cifar100_subset"``.
     """
     rows = []
-    for table, common in (("2b", _case_1("cifar10")), ("3b", _case_2("cifar10", public))):
+    for table, common in (
+        ("2b", _case_1("cifar10")),
+        ("3b", _case_2("cifar10", public)),
+    ):
         sizes = [int(size) for size in _published(table, "Bagging")["k"]]
-        rows += [*product(**common, subsample=sizes, seed=range(3)), {**common, "subsample": None, "seed": 0}]
+        rows += [
+            *product(**common, subsample=sizes, seed=range(3)),
+            {**common, "subsample": None, "seed": 0},
+        ]
     return sorted(rows, key=seconds)
 
 
 def cifar10_dp_sgd(public: str = IMAGENET) -> Grid:
-    """DP-SGD rows of Tables 2b and 3b: the paper's noise, and the least noise for the same budget; one seed."""
+    """DP-SGD rows of Tables 2b and 3b: the paper's noise, and the least noise for
+    the same budget; one seed.
+    """
     tuned = {**_private("cifar10"), "split": "rest", **_start("cifar10", public)}
-    return [*_two_noises(_private("cifar10"), "cifar10", "2b"), *_two_noises(tuned, "cifar10", "3b")]
+    return [
+        *_two_noises(_private("cifar10"), "cifar10", "2b"),
+        *_two_noises(tuned, "cifar10", "3b"),
+    ]
 
 
 def cifar10_pate(public: str = IMAGENET) -> Grid:
-    """PATE rows of Table 3b: 250 teachers for 1,000 epochs, stopped after the paper's numbers of answers."""
+    """PATE rows of Table 3b: 250 teachers for 1,000 epochs, stopped after the
+    paper's numbers of answers.
+    """
     students = _students("cifar10", public)
-    return product(**students, epochs=1000, queries=1000, answers=_query_counts("3b"), seed=range(3))
+    return product(
+        **students,
+        epochs=1000,
+        queries=1000,
+        answers=_query_counts("3b"),
+        seed=range(3),
+    )
 
 
 def cifar10_settings() -> Grid:
-    """Candidates for optimiser and rate of bagging, scored on held-out training rows; cheap ones first."""
+    """Candidates for optimiser and rate of bagging, scored on held-out training
+    rows; cheap ones first.
+    """
     rows = [
-        {**_case_1(scale), "split": "validation", "subsample": size, "epochs": epochs, "seed": seed}
+        {
+            **_case_1(scale),
+            "split": "validation",
+            "subsample": size,
+            "epochs": epochs,
+            "seed": seed,
+        }
         | {"optimizer": optimizer, "learning_rate": rate}
         for scale, size, epochs, seeds, candidates in CIFAR10_CANDIDATES
         for optimizer, rate in candidates
@@ -380,52 +599,82 @@ def reduced() -> Grid:
 
 
 def reduced_dp_sgd() -> Grid:
-    """DP-SGD at the reduced scale, from scratch and from CIFAR-100, three seeds: the paper's noise, and the least."""
+    """DP-SGD at the reduced scale, from scratch and from CIFAR-100, three seeds: the
+    paper's noise, and the least.
+    """
     tuned = {"split": "rest", **_start("reduced", "cifar100_subset")}
     return [
         {**row, **start, "learning_rate": decimal(factor * rate), "seed": seed}
         for start, factor in (({}, 1.0), (tuned, FINE_TUNING))
-        for row, rate in zip(noises(_private("reduced"), [REDUCED_BUDGET]), REDUCED_RATES.values(), strict=True)
+        for row, rate in zip(
+            noises(_private("reduced"), [REDUCED_BUDGET]),
+            REDUCED_RATES.values(),
+            strict=True,
+        )
         for seed in range(3)
     ]
 
 
 def reduced_dp_sgd_settings() -> Grid:
-    """Candidates for the rate of DP-SGD at the reduced scale, from scratch, on held-out training rows."""
+    """Candidates for the rate of DP-SGD at the reduced scale, from scratch, on
+    held-out training rows.
+    """
     rows = noises({**_private("reduced"), "split": "validation"}, [REDUCED_BUDGET])
     return [{**row, "learning_rate": rate} for row in rows for rate in RATES["network"]]
 
 
 def hog() -> Grid:
-    """Bagging on handcrafted features with the chosen penalty at each size of Table 2a: five seeds, as its networks."""
+    """Bagging on handcrafted features with the chosen penalty at each size of Table
+    2a: five seeds, as its networks.
+    """
     return [
         row
         for size, l2 in PENALTY.items()
-        for row in product(dataset="mnist", split="test", subsample=size, l2=l2, seed=range(5))
+        for row in product(
+            dataset="mnist", split="test", subsample=size, l2=l2, seed=range(5)
+        )
     ]
 
 
 def hog_settings() -> Grid:
-    """Candidates for the penalty of bagging's logistic regression at each size, on held-out training rows."""
-    return product(dataset="mnist", split="validation", subsample=SUBSAMPLES["paper"], l2=PENALTIES, seed=range(3))
+    """Candidates for the penalty of bagging's logistic regression at each size, on
+    held-out training rows.
+    """
+    return product(
+        dataset="mnist",
+        split="validation",
+        subsample=SUBSAMPLES["paper"],
+        l2=PENALTIES,
+        seed=range(3),
+    )
 
 
 def hog_dp_sgd() -> Grid:
-    """DP-SGD on handcrafted features with the chosen settings at each exposure, three seeds."""
+    """DP-SGD on handcrafted features with the chosen settings at each exposure,
+    three seeds.
+    """
     return [
         row
         for sense, chosen in HOG_CHOSEN.items()
         for size, settings in zip(SUBSAMPLES["paper"], chosen, strict=True)
         for row in product(
-            **_exposed("paper", size, sense), **_on_features("test", HOG_BATCHES[0], *settings), seed=range(3)
+            **_exposed("paper", size, sense),
+            **_on_features("test", HOG_BATCHES[0], *settings),
+            seed=range(3),
         )
     ]
 
 
 def hog_dp_sgd_settings() -> Grid:
-    """Candidates for batch, clipping norm and rate of DP-SGD at each exposure, on held-out training rows."""
+    """Candidates for batch, clipping norm and rate of DP-SGD at each exposure, on
+    held-out training rows.
+    """
     return [
-        {**_exposed("paper", size, sense), **_on_features("validation", batch, norm, travel), "seed": 0}
+        {
+            **_exposed("paper", size, sense),
+            **_on_features("validation", batch, norm, travel),
+            "seed": 0,
+        }
         for sense, travels in TRAVELS.items()
         for size in SUBSAMPLES["paper"]
         for batch in HOG_BATCHES
@@ -435,7 +684,9 @@ def hog_dp_sgd_settings() -> Grid:
 
 
 def _exposed(scale: str, size: int, sense: str) -> dict[str, Any]:
-    """As exposing as bagging of a size: in "advantage", or in "tpr", the true positives at 0.1% false ones."""
+    """As exposing as bagging of a size: in "advantage", or in "tpr", the true
+    positives at 0.1% false ones.
+    """
     pi = bagging(n=RECORDS[scale], subsample=size).advantage
     if sense == "advantage":
         return {"epsilon": 0.0, "delta": pi, "tpr_at_fpr_1e3": None}
@@ -443,8 +694,15 @@ def _exposed(scale: str, size: int, sense: str) -> dict[str, Any]:
 
 
 def _on_features(split: str, batch: int, norm: float, travel: float) -> dict[str, Any]:
-    rate = travel * batch / (norm * SHORT * 50_000)  # steps are those of the records that are not held out
-    common = {"dataset": "mnist", "split": split, "epochs": SHORT, "batch_size": batch, "clipping_norm": norm}
+    # steps are those of the records that are not held out
+    rate = travel * batch / (norm * SHORT * 50_000)
+    common = {
+        "dataset": "mnist",
+        "split": split,
+        "epochs": SHORT,
+        "batch_size": batch,
+        "clipping_norm": norm,
+    }
     return {**common, "learning_rate": decimal(rate)}
 
 
@@ -458,11 +716,19 @@ def _without(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 def budgets(table: str) -> list[tuple[float, float, float]]:
     """(epsilon, delta, sigma) of DP-SGD in a published table, in its order."""
-    return list(_published(table, "DPSGD")[["epsilon", "delta", "sigma"]].itertuples(index=False, name=None))
+    return list(
+        _published(table, "DPSGD")[["epsilon", "delta", "sigma"]].itertuples(
+            index=False, name=None
+        )
+    )
 
 
-def noises(common: Mapping[str, Any], budgets: list[tuple[float, float, float]]) -> Grid:
-    """DP-SGD at each (epsilon, delta, sigma), the last one first: with sigma, and with the least noise."""
+def noises(
+    common: Mapping[str, Any], budgets: list[tuple[float, float, float]]
+) -> Grid:
+    """DP-SGD at each (epsilon, delta, sigma), the last one first: with sigma, and
+    with the least noise.
+    """
     return [
         {**common, "noise_multiplier": noise, "epsilon": epsilon, "delta": delta}
         for *budget, sigma in reversed(budgets)
@@ -471,12 +737,20 @@ def noises(common: Mapping[str, Any], budgets: list[tuple[float, float, float]])
 
 
 def _two_noises(common: Mapping[str, Any], scale: str, table: str) -> Grid:
-    """The paper's noise and the least noise at each budget of a table, each with the rate for its noise."""
+    """The paper's noise and the least noise at each budget of a table, each with the
+    rate for its noise.
+    """
     if scale == "quick":
         return noises(common, [QUICK_BUDGET])
-    factor, rows = FINE_TUNING if "public" in common else 1.0, noises(common, budgets(table))
+    factor, rows = (
+        FINE_TUNING if "public" in common else 1.0,
+        noises(common, budgets(table)),
+    )
     rates = [dp_sgd_rate("network", row, n=RECORDS[scale]) for row in rows]
-    return [{**row, "learning_rate": decimal(factor * rate)} for row, rate in zip(rows, rates, strict=True)]
+    return [
+        {**row, "learning_rate": decimal(factor * rate)}
+        for row, rate in zip(rows, rates, strict=True)
+    ]
 
 
 def _query_counts(table: str) -> list[int]:
@@ -484,11 +758,19 @@ def _query_counts(table: str) -> list[int]:
 
 
 def _published(table: str, method: str) -> pd.DataFrame:
-    return paper_table(f"bagging_table{table[0]}").query("table == @table and method == @method")
+    return paper_table(f"bagging_table{table[0]}").query(
+        "table == @table and method == @method"
+    )
 
 
 def _case_1(scale: str) -> dict[str, Any]:
-    return {**_network(scale), "n_models": 1, "replace": True, "epochs": EPOCHS[scale], **OPTIMIZERS[scale]}
+    return {
+        **_network(scale),
+        "n_models": 1,
+        "replace": True,
+        "epochs": EPOCHS[scale],
+        **OPTIMIZERS[scale],
+    }
 
 
 def _on_all_records(common: Mapping[str, Any], scale: str) -> dict[str, Any]:
@@ -496,28 +778,47 @@ def _on_all_records(common: Mapping[str, Any], scale: str) -> dict[str, Any]:
 
 
 def _case_2(scale: str, public: str | None = None) -> dict[str, Any]:
-    """The same from the public model, at a tenth of the rate, on the test rows that stay private."""
+    """The same from the public model, at a tenth of the rate, on the test rows that
+    stay private.
+    """
     start = _start(scale, public)
-    factor = {"learning_rate": FINE_TUNING * OPTIMIZERS[scale]["learning_rate"]} if start else {}
+    factor = (
+        {"learning_rate": FINE_TUNING * OPTIMIZERS[scale]["learning_rate"]}
+        if start
+        else {}
+    )
     return {**_case_1(scale), "split": "rest", **start, **factor}
 
 
 def _start(scale: str, public: str | None = None) -> dict[str, Any]:
-    """The public model that training starts from; an image set trains it for ten epochs at the rate from scratch."""
+    """The public model that training starts from; an image set trains it for ten
+    epochs at the rate from scratch.
+    """
     known = PUBLIC.get("cifar10" if DATASETS[scale] == "cifar10" else scale, ())
     if not known:
         return {}
     public = one_of("public", public or known[0], known)
     if public == IMAGENET:
         return {"public": public}
-    return {"public": public, "public_epochs": 10, "public_rate": OPTIMIZERS[scale]["learning_rate"]}
+    return {
+        "public": public,
+        "public_epochs": 10,
+        "public_rate": OPTIMIZERS[scale]["learning_rate"],
+    }
 
 
 def _students(scale: str, public: str | None = None) -> dict[str, Any]:
-    """PATE without its teachers and queries: the public rows are test rows, so that there is no other split."""
+    """PATE without its teachers and queries: the public rows are test rows, so that
+    there is no other split.
+    """
     common = _without(_case_2(scale, public), "split", "n_models", "replace", "epochs")
     own = "quick" if scale == "quick" else "paper"
-    return {**common, **PATE[own], "student_epochs": STUDENT_EPOCHS[own], "teachers_seed": 0}
+    return {
+        **common,
+        **PATE[own],
+        "student_epochs": STUDENT_EPOCHS[own],
+        "teachers_seed": 0,
+    }
 
 
 def _short(scale: str, model: str) -> dict[str, Any]:
@@ -536,12 +837,14 @@ def _network(scale: str) -> dict[str, Any]:
 
 
 def dp_sgd_rate(model: str, parameters: Mapping[str, Any], *, n: int) -> float:
-    """Learning rate for a run of DP-SGD on n records from scratch, for ``model`` "network" or "linear".
+    """Learning rate for a run of DP-SGD on n records from scratch, for ``model``
+    "network" or "linear".
 
-    A run of s times as many steps as the short ones, in batches b times as large, at the noise sigma and the rate r,
-    moves as far along its gradients (r times the number of steps) and is moved as far by its noise (r sigma over the
-    batch, times the root of the number) as a short run at the noise sigma / (b sqrt(s)) and the rate s r. So it takes
-    1/s of the rate that is chosen there.
+    A run of s times as many steps as the short ones, in batches b times as large, at
+    the noise sigma and the rate r, moves as far along its gradients (r times the number
+    of steps) and is moved as far by its noise (r sigma over the batch, times the root
+    of the number) as a short run at the noise sigma / (b sqrt(s)) and the rate s r. So
+    it takes 1/s of the rate that is chosen there.
     """
     batch = parameters["batch_size"]
     longer = float(parameters["epochs"] * n / batch / (SHORT * 60_000 / BATCHES[model]))
@@ -551,46 +854,75 @@ def dp_sgd_rate(model: str, parameters: Mapping[str, Any], *, n: int) -> float:
 
 
 def decimal(rate: float) -> float:
-    """Give the rate to six digits: of a product of decimal numbers, the decimal number that it is."""
+    """Give the rate to six digits: of a product of decimal numbers, the decimal
+    number that it is.
+    """
     return float(f"{rate:.6g}")
 
 
 def about_sigma(parameters: Mapping[str, Any], *, n: int) -> float:
-    """Noise multiplier of a row of DP-SGD: the given one, or nearly the calibrated one, without a calibration."""
+    """Noise multiplier of a row of DP-SGD: the given one, or nearly the calibrated
+    one, without a calibration.
+    """
     if parameters["noise_multiplier"] is not None:
         return float(parameters["noise_multiplier"])
     tpr = parameters.get("tpr_at_fpr_1e3")
-    mu = 1 / gaussian_sigma(parameters["epsilon"], parameters["delta"]) if tpr is None else mu_for_tpr(tpr)
-    batch, steps = parameters["batch_size"], parameters["epochs"] * n // parameters["batch_size"]
+    mu = (
+        1 / gaussian_sigma(parameters["epsilon"], parameters["delta"])
+        if tpr is None
+        else mu_for_tpr(tpr)
+    )
+    batch, steps = (
+        parameters["batch_size"],
+        parameters["epochs"] * n // parameters["batch_size"],
+    )
     return limiting_noise(mu, sample_rate=batch / n, steps=steps)
 
 
 def images(parameters: Mapping[str, Any]) -> float:
-    """Images that a row trains on, all epochs and models together, a public model not counted.
+    """Images that a row trains on, all epochs and models together, a public model not
+    counted.
 
     Of PATE's teachers, which nine rows share, a ninth is counted.
     """
     records, models = RECORDS_OF[parameters["dataset"]], parameters.get("n_models", 1)
-    if "first" in parameters:  # teachers; a logistic one takes as long as thirty epochs of a network
-        return float(models / parameters["n_teachers"] * records * (parameters["epochs"] or 30))
+    # teachers; a logistic one takes as long as thirty epochs of a network
+    if "first" in parameters:
+        return float(
+            models / parameters["n_teachers"] * records * (parameters["epochs"] or 30)
+        )
     if "n_teachers" in parameters:
-        student = float((parameters["answers"] or parameters["queries"]) * parameters["student_epochs"])
+        student = float(
+            (parameters["answers"] or parameters["queries"])
+            * parameters["student_epochs"]
+        )
         return student + records * (parameters["epochs"] or 0) / 9
     drawn = parameters.get("subsample") or records
     if "n_networks" in parameters:
-        models = parameters["n_networks"] / 12  # twelve rows share the attacked networks
+        # twelve rows share the attacked networks
+        models = parameters["n_networks"] / 12
     return float(drawn * models * parameters["epochs"])
 
 
 def seconds(parameters: Mapping[str, Any]) -> float:
     """Seconds of one row on one core, measured."""
-    if "mode" in parameters or {"l2", "subsample"} <= parameters.keys():  # logistic regressions, whatever their size
+    # logistic regressions, whatever their size
+    if "mode" in parameters or {"l2", "subsample"} <= parameters.keys():
         return 0.5
     if "width" not in parameters:  # DP-SGD on handcrafted features
         return 3.0
-    width, architecture = parameters["width"], parameters.get("architecture", "convolutional")
-    speed = CPU["linear" if width is None else architecture]["clipping_norm" in parameters]
-    slower = (width / 16) ** 1.6 if width is not None and architecture == "convolutional" else 1.0
+    width, architecture = (
+        parameters["width"],
+        parameters.get("architecture", "convolutional"),
+    )
+    speed = CPU["linear" if width is None else architecture][
+        "clipping_norm" in parameters
+    ]
+    slower = (
+        (width / 16) ** 1.6
+        if width is not None and architecture == "convolutional"
+        else 1.0
+    )
     return images(parameters) / speed * slower
 
 

@@ -1,4 +1,6 @@
-"""Networks of the bagging chapter: architectures, rows to train on and to score, public weights, PATE's teachers."""
+"""Networks of the bagging chapter: architectures, rows to train on and to score,
+public weights, PATE's teachers.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +19,24 @@ if TYPE_CHECKING:
     from dpnotes.learners import NetworkClassifier
 
 VALIDATION_ROWS = 10_000  # last training rows, held out while settings are chosen
-PUBLIC_ROWS = {"digits": 100}  # first test rows that Case II makes public; the other data sets have a split for it
+# first test rows that Case II makes public; the other data sets have a split for it
+PUBLIC_ROWS = {"digits": 100}
 SPLITS = ("test", "validation", "rest")
 IMAGENET = "imagenet"  # a public model rather than a data set: VGG16's convolutions
-MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of red, green and blue: torchvision's for these weights
+# of red, green and blue: torchvision's for these weights
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 STAGES = {  # channels of the convolutions, in units of the first one's
     "convolutional": (1, 2),
-    "vgg5": (1, 2, 4, 8, 8),  # one convolution for each stage of VGG16, without normalisation
+    # one convolution for each stage of VGG16, without normalisation
+    "vgg5": (1, 2, 4, 8, 8),
 }
 VGG16 = {"width": 64, "kernel_size": 3, "padding": 1}
 
 
 class Architecture(TypedDict):
-    """Parameters of a row's networks, but for their width: architecture, and where training starts."""
+    """Parameters of a row's networks, but for their width: architecture, and where
+    training starts.
+    """
 
     kernel_size: int
     padding: int
@@ -48,28 +55,43 @@ class Network(Architecture):
     learning_rate: float
 
 
-Task: TypeAlias = "tuple[Dataset, Any, Any, Any, Any]"  # a set, rows and labels to train on, and to score
+# a set, rows and labels to train on, and to score
+Task: TypeAlias = "tuple[Dataset, Any, Any, Any, Any]"
 
 
 def load(dataset: str, split: str, public: str | None = None) -> Task:
-    """An image set, with rows and labels to train on, and rows and labels to score, as a public model expects them.
+    """An image set, with rows and labels to train on, and rows and labels to score, as
+    a public model expects them.
 
-    ``"test"``: training rows and test rows. ``"validation"``: all training rows but the last 10,000, and those.
-    ``"rest"``: training rows, and the test rows that are left when Case II has made the first ones public.
+    ``"test"``: training rows and test rows. ``"validation"``: all training rows but the
+    last 10,000, and those. ``"rest"``: training rows, and the test rows that are left
+    when Case II has made the first ones public.
     """
     from dpnotes import data
 
     own = one_of("split", split, SPLITS) == "rest" and dataset not in PUBLIC_ROWS
     arrays = data.load(dataset, split="bagging_public" if own else "original")
-    X, X_test, y = _scaled(arrays.X_train, public), _scaled(arrays.X_test, public), arrays.y_train
+    X, X_test, y = (
+        _scaled(arrays.X_train, public),
+        _scaled(arrays.X_test, public),
+        arrays.y_train,
+    )
     if split == "validation":
-        return arrays, X[:-VALIDATION_ROWS], y[:-VALIDATION_ROWS], X[-VALIDATION_ROWS:], y[-VALIDATION_ROWS:]
+        return (
+            arrays,
+            X[:-VALIDATION_ROWS],
+            y[:-VALIDATION_ROWS],
+            X[-VALIDATION_ROWS:],
+            y[-VALIDATION_ROWS:],
+        )
     first = PUBLIC_ROWS.get(dataset, 0) if split == "rest" else 0
     return arrays, X, y, X_test[first:], arrays.y_test[first:]
 
 
 def load_public(dataset: str, public: str | None = None) -> tuple[Any, Any]:
-    """The test rows that Case II makes public, as :func:`load` gives rows, and their labels, which no method sees."""
+    """The test rows that Case II makes public, as :func:`load` gives rows, and their
+    labels, which no method sees.
+    """
     from dpnotes import data
 
     if dataset in PUBLIC_ROWS:
@@ -92,7 +114,8 @@ def network(
     device: str = "auto",
     **training: Any,
 ) -> NetworkClassifier:
-    """The chapter's network, untrained, or with all but the last layer from a model of the public data set.
+    """The chapter's network, untrained, or with all but the last layer from a model of
+    the public data set.
 
     ``training``: further parameters of :class:`dpnotes.learners.NetworkClassifier`.
     """
@@ -100,25 +123,51 @@ def network(
     from dpnotes.learners import NetworkClassifier, vgg16
 
     if architecture == "vgg16":
-        shape: dict[str, Any] = {"architecture": functools.partial(vgg16, norm=None if public == IMAGENET else "group")}
+        shape: dict[str, Any] = {
+            "architecture": functools.partial(
+                vgg16, norm=None if public == IMAGENET else "group"
+            )
+        }
     else:
         stages = STAGES[one_of("architecture", architecture, (*STAGES, "vgg16"))]
-        shape = {"channels": tuple(width * factor for factor in stages), "kernel_size": kernel_size, "padding": padding}
+        shape = {
+            "channels": tuple(width * factor for factor in stages),
+            "kernel_size": kernel_size,
+            "padding": padding,
+        }
     if public is not None:  # the learning rate itself is the tenth
         size = {"width": width, "kernel_size": kernel_size, "padding": padding}
-        start = functools.partial(public_weights, public, public_epochs, public_rate, architecture=architecture, **size)
+        start = functools.partial(
+            public_weights,
+            public,
+            public_epochs,
+            public_rate,
+            architecture=architecture,
+            **size,
+        )
         training |= {"new_last_layer": True}
-        training["initial"] = convolutions() if public == IMAGENET else start(device=device)
-    return NetworkClassifier(arrays.image_shape, **shape, device=device, checkpoint=checkpoint(), **training)
+        training["initial"] = (
+            convolutions() if public == IMAGENET else start(device=device)
+        )
+    return NetworkClassifier(
+        arrays.image_shape, **shape, device=device, checkpoint=checkpoint(), **training
+    )
 
 
 @functools.lru_cache(maxsize=2)
 def public_weights(public: str, epochs: int, rate: float, **architecture: Any) -> Any:
-    """Weights of the network trained on a public image set, by Adam in batches of 32; once in a process."""
+    """Weights of the network trained on a public image set, by Adam in batches of
+    32; once in a process.
+    """
     from dpnotes import data
 
     arrays = data.load(public)
-    training: dict[str, Any] = {"epochs": epochs, "batch_size": 32, "optimizer": "adam", "learning_rate": rate}
+    training: dict[str, Any] = {
+        "epochs": epochs,
+        "batch_size": 32,
+        "optimizer": "adam",
+        "learning_rate": rate,
+    }
     return (
         network(arrays, **architecture, **training, random_state=0)
         .fit(arrays.X_train, arrays.y_train)
@@ -127,19 +176,29 @@ def public_weights(public: str, epochs: int, rate: float, **architecture: Any) -
 
 
 def convolutions() -> dict[str, torch.Tensor]:
-    """Weights and biases of VGG16's thirteen convolutions, as ImageNet trained them, by their names in ``vgg16``.
+    """Weights and biases of VGG16's thirteen convolutions, as ImageNet trained them, by
+    their names in ``vgg16``.
 
-    torchvision downloads the file (528 MB) into its own folder when it is not there, and checks it.
+    torchvision downloads the file (528 MB) into its own folder when it is not there,
+    and checks it.
     """
     from torchvision.models import VGG16_Weights
 
-    weights = VGG16_Weights.IMAGENET1K_V1.get_state_dict(check_hash=True, map_location="cpu")
+    weights = VGG16_Weights.IMAGENET1K_V1.get_state_dict(
+        check_hash=True, map_location="cpu"
+    )
     prefix = "features."
-    return {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): value
+        for name, value in weights.items()
+        if name.startswith(prefix)
+    }
 
 
 def _scaled(X: Any, public: str | None) -> Any:
-    """Rows [n, 3 * height * width] of pixels as the public model expects them: ImageNet's standardised by channel."""
+    """Rows [n, 3 * height * width] of pixels as the public model expects them:
+    ImageNet's standardised by channel.
+    """
     if public != IMAGENET:
         return X
     mean, std = (np.array(values, dtype=X.dtype)[:, None] for values in (MEAN, STD))
@@ -150,16 +209,22 @@ def shards(n: int, n_teachers: int, seed: int) -> NDArray[np.int64]:
     """Teacher of each of n records, shape [n]."""
     from dpnotes.mechanisms import draw_partitions
 
-    return draw_partitions(n, n_chunks=n_teachers, n_partitions=1, seed=seed).chunk[:, 0]
+    return draw_partitions(n, n_chunks=n_teachers, n_partitions=1, seed=seed).chunk[
+        :, 0
+    ]
 
 
 class Trained:
-    """A learner of many models that are trained already: the same shards give the same votes."""
+    """A learner of many models that are trained already: the same shards give the
+    same votes.
+    """
 
     def __init__(self, votes: NDArray[np.int64]) -> None:
         self._votes = votes
 
-    def fit_many(self, X: Any, _codes: Any, subsets: Any, *, n_classes: int, seed: int) -> Trained:
+    def fit_many(
+        self, X: Any, _codes: Any, subsets: Any, *, n_classes: int, seed: int
+    ) -> Trained:
         """Give the trained teachers."""
         return self
 

@@ -1,4 +1,6 @@
-"""Tables of the bagging chapter, from rows and, for what it runs live, from small experiments."""
+"""Tables of the bagging chapter, from rows and, for what it runs live, from small
+experiments.
+"""
 
 from __future__ import annotations
 
@@ -14,53 +16,114 @@ from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.bagging import grids
 from dpnotes.lab.bagging.exposure import profile, tpr_at_fpr_1e3
 from dpnotes.lab.bagging.networks import VALIDATION_ROWS
-from dpnotes.lab.tables import GAP, NO_BREAK, Column, Table, columns, mean_and_std, mean_text
+from dpnotes.lab.tables import (
+    GAP,
+    NO_BREAK,
+    Column,
+    Table,
+    columns,
+    mean_and_std,
+    mean_text,
+)
 from dpnotes.lab.verdicts import Mean, compared
 
-SETTING = ["method", "variant", "subsample", "sigma", "target_epsilon", "target_delta", "answers", "queries"]
-METHODS = {"Bagging": "bagging", "PATE": "pate", "DPSGD": "dp_sgd", "No Privacy": "none"}
+SETTING = [
+    "method",
+    "variant",
+    "subsample",
+    "sigma",
+    "target_epsilon",
+    "target_delta",
+    "answers",
+    "queries",
+]
+METHODS = {
+    "Bagging": "bagging",
+    "PATE": "pate",
+    "DPSGD": "dp_sgd",
+    "No Privacy": "none",
+}
 SPLITS = {"2b": "test", "3b": "rest"}
 STARTS = {
     "imagenet": "ImageNet weights of VGG16",
     "cifar100_subset": "a model of CIFAR-100 (the paper starts from ImageNet)",
 }
-FRESH = {"paper": 3, "quick": 0}  # first seed that judges Figure 2: the rule was replaced when 0 to 2 had been seen
+# first seed that judges Figure 2: the rule was replaced when 0 to 2 had been seen
+FRESH = {"paper": 3, "quick": 0}
 
 
-def table2a(rows: pd.DataFrame, scale: str, dp_sgd: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Table 2a, published and reproduced: its settings, further sizes that were run, and DP-SGD with the least noise.
+def table2a(
+    rows: pd.DataFrame, scale: str, dp_sgd: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """Table 2a, published and reproduced: its settings, further sizes that were run,
+    and DP-SGD with the least noise.
 
-    See :func:`accuracies` for the columns; ``exact_delta`` is that of bagging. Nothing is published for the quick
-    scale.
+    See :func:`accuracies` for the columns; ``exact_delta`` is that of bagging. Nothing
+    is published for the quick scale.
     """
-    table = accuracies("2a", rows, dp_sgd, variants=("least_noise",) if dp_sgd is not None else (), scale=scale)
+    table = accuracies(
+        "2a",
+        rows,
+        dp_sgd,
+        variants=("least_noise",) if dp_sgd is not None else (),
+        scale=scale,
+    )
     rank = table["method"].map([*METHODS.values()].index)
-    order = table.assign(exact_delta=table["advantage"].where(table["method"] == "bagging"), rank=rank)
-    return order.sort_values(["rank", "subsample", "sigma"], ascending=[True, True, False], ignore_index=True)
+    order = table.assign(
+        exact_delta=table["advantage"].where(table["method"] == "bagging"), rank=rank
+    )
+    return order.sort_values(
+        ["rank", "subsample", "sigma"], ascending=[True, True, False], ignore_index=True
+    )
 
 
-def table3a(rows: pd.DataFrame, pate: pd.DataFrame, dp_sgd: pd.DataFrame, scale: str) -> pd.DataFrame:
-    """Table 3a, and below its cells the same with the least noise and with logistic teachers: see :func:`accuracies`.
+def table3a(
+    rows: pd.DataFrame, pate: pd.DataFrame, dp_sgd: pd.DataFrame, scale: str
+) -> pd.DataFrame:
+    """Table 3a, and below its cells the same with the least noise and with logistic
+    teachers: see :func:`accuracies`.
 
     Nothing is published for the quick scale.
     """
     single = rows.query("n_models == 1 and replace")
-    return accuracies("3a", single, dp_sgd, pate, variants=("least_noise", "logistic_teachers"), scale=scale)
+    return accuracies(
+        "3a",
+        single,
+        dp_sgd,
+        pate,
+        variants=("least_noise", "logistic_teachers"),
+        scale=scale,
+    )
 
 
-def cifar10(table: str, rows: pd.DataFrame, dp_sgd: pd.DataFrame, pate: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Table 2b or 3b, and below DP-SGD's cells the same with the least noise: see :func:`accuracies`."""
+def cifar10(
+    table: str,
+    rows: pd.DataFrame,
+    dp_sgd: pd.DataFrame,
+    pate: pd.DataFrame | None = None,
+) -> pd.DataFrame:
+    """Table 2b or 3b, and below DP-SGD's cells the same with the least noise: see
+    :func:`accuracies`.
+    """
     rows, dp_sgd = (frame[frame["split"] == SPLITS[table]] for frame in (rows, dp_sgd))
-    return accuracies(table, rows, dp_sgd, pate, variants=("least_noise",), scale="cifar10")
+    return accuracies(
+        table, rows, dp_sgd, pate, variants=("least_noise",), scale="cifar10"
+    )
 
 
 def reduced(rows: pd.DataFrame, dp_sgd: pd.DataFrame) -> pd.DataFrame:
     """The reduced scale: bagging and DP-SGD, each from scratch and from CIFAR-100.
 
-    Columns: those of :data:`SETTING`, and with the suffixes "_scratch" and "_tuned" those of :func:`reproduced`.
+    Columns: those of :data:`SETTING`, and with the suffixes "_scratch" and "_tuned"
+    those of :func:`reproduced`.
     """
     scratch, tuned = (
-        reproduced(runs(*(frame[frame["split"] == split] for frame in (rows, dp_sgd)), scale="reduced"))
+        reproduced(
+            runs(
+                *(frame[frame["split"] == split] for frame in (rows, dp_sgd)),
+                scale="reduced",
+            )
+        )
         for split in SPLITS.values()
     )
     return scratch.merge(tuned, on=SETTING, suffixes=("_scratch", "_tuned"))
@@ -75,16 +138,21 @@ def accuracies(
     variants: tuple[str, ...],
     scale: str,
 ) -> pd.DataFrame:
-    """Lines of one of the paper's tables in its order, each variant below its cell; then what was run besides.
+    """Lines of one of the paper's tables in its order, each variant below its cell;
+    then what was run besides.
 
-    Columns: those of :data:`SETTING` and :func:`reproduced`, block, epsilon and delta (published), published
-    (accuracy), difference (reproduced minus published).
+    Columns: those of :data:`SETTING` and :func:`reproduced`, block, epsilon and delta
+    (published), published (accuracy), difference (reproduced minus published).
     """
     lines = published(table, variants)
     ours = reproduced(runs(rows, dp_sgd, pate, scale=scale))
     if scale == "quick":
         merged = lines.head(0).merge(ours, on=SETTING, how="right")
-        merged = merged.sort_values("method", key=lambda names: names.map([*METHODS.values()].index), kind="stable")
+        merged = merged.sort_values(
+            "method",
+            key=lambda names: names.map([*METHODS.values()].index),
+            kind="stable",
+        )
     else:
         merged = lines.merge(ours, on=SETTING, how="outer" if table == "2a" else "left")
     merged["seeds"] = merged["seeds"].fillna(0).astype(int)
@@ -92,94 +160,183 @@ def accuracies(
 
 
 def published(table: str, variants: Iterable[str] = ()) -> pd.DataFrame:
-    """Lines of a published table; below each of them its variants, for which nothing is published."""
+    """Lines of a published table; below each of them its variants, for which nothing
+    is published.
+    """
     paper = paper_table(f"bagging_table{table[0]}").query("table == @table")
-    lines = paper.rename(columns={"k": "subsample", "value": "published", "n_queries": "answers"})
-    lines = lines.assign(method=paper["method"].map(METHODS), variant="", block=paper["delta"])
+    lines = paper.rename(
+        columns={"k": "subsample", "value": "published", "n_queries": "answers"}
+    )
+    lines = lines.assign(
+        method=paper["method"].map(METHODS), variant="", block=paper["delta"]
+    )
     lines = lines.reindex(columns=[*SETTING, "block", "epsilon", "delta", "published"])
     unpublished = dict.fromkeys(("epsilon", "delta", "published"), np.nan)
     least = lines.query("method == 'dp_sgd'")
-    least = least.assign(target_epsilon=least["epsilon"], target_delta=least["delta"], sigma=np.nan, **unpublished)
-    further = {"least_noise": least, "logistic_teachers": lines.query("method == 'pate'").assign(**unpublished)}
-    both = pd.concat([lines, *(further[name].assign(variant=name) for name in variants)]).sort_index(kind="stable")
-    return both.astype({name: float for name in both if name not in ("method", "variant")})
+    least = least.assign(
+        target_epsilon=least["epsilon"],
+        target_delta=least["delta"],
+        sigma=np.nan,
+        **unpublished,
+    )
+    further = {
+        "least_noise": least,
+        "logistic_teachers": lines.query("method == 'pate'").assign(**unpublished),
+    }
+    both = pd.concat(
+        [lines, *(further[name].assign(variant=name) for name in variants)]
+    ).sort_index(kind="stable")
+    return both.astype(
+        {name: float for name in both if name not in ("method", "variant")}
+    )
 
 
 def runs(
-    rows: pd.DataFrame, dp_sgd: pd.DataFrame | None = None, pate: pd.DataFrame | None = None, *, scale: str
+    rows: pd.DataFrame,
+    dp_sgd: pd.DataFrame | None = None,
+    pate: pd.DataFrame | None = None,
+    *,
+    scale: str,
 ) -> pd.DataFrame:
     """Rows of the three experiments under the same columns.
 
-    Columns: those of :data:`SETTING`; accuracy; noise (the noise multiplier used); advantage (total variation that the
-    release guarantees; where the noise is yet to be calibrated, that its budget guarantees); cpu_seconds and gpu_hours
-    (what a row that was not run needs).
+    Columns: those of :data:`SETTING`; accuracy; noise (the noise multiplier used);
+    advantage (total variation that the release guarantees; where the noise is yet to be
+    calibrated, that its budget guarantees); cpu_seconds and gpu_hours (what a row that
+    was not run needs).
     """
     none = rows["subsample"].isna()
-    frames = [_measured(rows, scale).assign(method=np.where(none, "none", "bagging"), variant="")]
+    frames = [
+        _measured(rows, scale).assign(
+            method=np.where(none, "none", "bagging"), variant=""
+        )
+    ]
     if dp_sgd is not None:
         noise = dp_sgd["noise_multiplier"]
-        targets = {"target_epsilon": dp_sgd["epsilon"], "target_delta": dp_sgd["delta"], "sigma": noise}
+        targets = {
+            "target_epsilon": dp_sgd["epsilon"],
+            "target_delta": dp_sgd["delta"],
+            "sigma": noise,
+        }
         least = np.where(noise.isna(), "least_noise", "")
         used = dp_sgd.get("sigma", noise)
-        frames.append(_measured(dp_sgd, scale).assign(method="dp_sgd", variant=least, noise=used, **targets))
+        frames.append(
+            _measured(dp_sgd, scale).assign(
+                method="dp_sgd", variant=least, noise=used, **targets
+            )
+        )
     if pate is not None:
         logistic = np.where(pate["epochs"].isna(), "logistic_teachers", "")
         queries = pate["queries"].where(pate["answers"].isna())
-        frames.append(_measured(pate, scale).assign(method="pate", variant=logistic, queries=queries))
+        frames.append(
+            _measured(pate, scale).assign(
+                method="pate", variant=logistic, queries=queries
+            )
+        )
     names = [*SETTING[2:], "accuracy", "noise", "advantage", "cpu_seconds", "gpu_hours"]
-    full = [frame.reindex(columns=[*SETTING[:2], *names]).astype(dict.fromkeys(names, float)) for frame in frames]
+    full = [
+        frame.reindex(columns=[*SETTING[:2], *names]).astype(
+            dict.fromkeys(names, float)
+        )
+        for frame in frames
+    ]
     return pd.concat(full, ignore_index=True)
 
 
 def reproduced(runs: pd.DataFrame) -> pd.DataFrame:
     """One line for each setting of :func:`runs`.
 
-    Columns: those of :data:`SETTING`, reproduced (mean), std, low, high (over seeds), seeds, and the others of
-    :func:`runs`.
+    Columns: those of :data:`SETTING`, reproduced (mean), std, low, high (over seeds),
+    seeds, and the others of :func:`runs`.
     """
-    over_seeds = {"reproduced": "mean", "std": "std", "low": "min", "high": "max", "seeds": "count"}
-    others = {"noise": "max", "advantage": "max", "cpu_seconds": "sum", "gpu_hours": "sum"}
-    columns: Any = {name: ("accuracy", function) for name, function in over_seeds.items()}
+    over_seeds = {
+        "reproduced": "mean",
+        "std": "std",
+        "low": "min",
+        "high": "max",
+        "seeds": "count",
+    }
+    others = {
+        "noise": "max",
+        "advantage": "max",
+        "cpu_seconds": "sum",
+        "gpu_hours": "sum",
+    }
+    columns: Any = {
+        name: ("accuracy", function) for name, function in over_seeds.items()
+    }
     columns |= {name: (name, function) for name, function in others.items()}
-    table: pd.DataFrame = runs.groupby(SETTING, dropna=False, sort=False).agg(**columns).reset_index()
+    table: pd.DataFrame = (
+        runs.groupby(SETTING, dropna=False, sort=False).agg(**columns).reset_index()
+    )
     return table
 
 
 def parameters(rows: pd.DataFrame) -> list[Mapping[str, Any]]:
     """Rows as the dicts that they were asked by, None for what a row lacks."""
-    found: list[Mapping[str, Any]] = rows.astype(object).where(rows.notna(), None).to_dict("records")  # type: ignore[assignment]
+    present = rows.astype(object).where(rows.notna(), None)
+    found: list[Mapping[str, Any]] = present.to_dict("records")  # type: ignore[assignment]
     return found
 
 
 def replacement(rows: pd.DataFrame, scale: str) -> pd.DataFrame:
     """Accuracy with and without replacement at each size, of the seeds that are judged.
 
-    Columns: subsample, with_replacement, with_std, without_replacement, without_std, difference, low, high (its
-    interval), seeds (of the side that has fewer). Sizes of which a side has no such seed are left out.
+    Columns: subsample, with_replacement, with_std, without_replacement, without_std,
+    difference, low, high (its interval), seeds (of the side that has fewer). Sizes of
+    which a side has no such seed are left out.
     """
     single = _run(rows).query("n_models == 1")
     lines = []
     for size, group in single[single["seed"] >= FRESH[scale]].groupby("subsample"):
-        sides = [group[group["replace"] == replace]["accuracy"] for replace in (True, False)]
+        sides = [
+            group[group["replace"] == replace]["accuracy"] for replace in (True, False)
+        ]
         seeds = min(map(len, sides))
         if seeds:
             means = [Mean.of(side.mean(), side.std(), len(side)) for side in sides]
             described = [value for side in sides for value in (side.mean(), side.std())]
             difference = means[0] - means[1]
-            lines.append((size, *described, difference.value, *difference.interval(), seeds))
-    columns = ["subsample", "with_replacement", "with_std", "without_replacement", "without_std"]
-    table = pd.DataFrame(lines, columns=[*columns, "difference", "low", "high", "seeds"])
+            lines.append(
+                (size, *described, difference.value, *difference.interval(), seeds)
+            )
+    columns = [
+        "subsample",
+        "with_replacement",
+        "with_std",
+        "without_replacement",
+        "without_std",
+    ]
+    table = pd.DataFrame(
+        lines, columns=[*columns, "difference", "low", "high", "seeds"]
+    )
     return table.astype({"subsample": int})
 
 
 def fixed_draws(rows: pd.DataFrame, scale: str) -> pd.DataFrame:
-    """Figure 1: columns drawn (N k), n_models, accuracy (mean), std, low, high, seeds, for each point with rows."""
-    asked = [(total, count, total // count) for total, counts in grids.MODELS[scale].items() for count in counts]
+    """Figure 1: columns drawn (N k), n_models, accuracy (mean), std, low, high,
+    seeds, for each point with rows.
+    """
+    asked = [
+        (total, count, total // count)
+        for total, counts in grids.MODELS[scale].items()
+        for count in counts
+    ]
     points = pd.DataFrame(asked, columns=["drawn", "n_models", "subsample"])
     done = _run(rows).query("replace").merge(points, on=["n_models", "subsample"])
-    statistics = {"accuracy": "mean", "std": "std", "low": "min", "high": "max", "seeds": "count"}
-    columns: Any = {name: ("accuracy", function) for name, function in statistics.items()}
-    table: pd.DataFrame = done.groupby(["drawn", "n_models"]).agg(**columns).reset_index()
+    statistics = {
+        "accuracy": "mean",
+        "std": "std",
+        "low": "min",
+        "high": "max",
+        "seeds": "count",
+    }
+    columns: Any = {
+        name: ("accuracy", function) for name, function in statistics.items()
+    }
+    table: pd.DataFrame = (
+        done.groupby(["drawn", "n_models"]).agg(**columns).reset_index()
+    )
     return table
 
 
@@ -187,11 +344,15 @@ def _run(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows on subsamples that were run."""
     if "accuracy" not in rows:
         rows = rows.assign(accuracy=np.nan)
-    return rows.astype({"subsample": float, "accuracy": float}).dropna(subset=["subsample", "accuracy"])
+    return rows.astype({"subsample": float, "accuracy": float}).dropna(
+        subset=["subsample", "accuracy"]
+    )
 
 
 def _measured(rows: pd.DataFrame, scale: str) -> pd.DataFrame:
-    """Rows with the advantage of each, the stored one or from its parameters, and what one that was not run needs."""
+    """Rows with the advantage of each, the stored one or from its parameters, and
+    what one that was not run needs.
+    """
     asked = parameters(rows)
     waiting = [row if row.get("accuracy") is None else None for row in asked]
     return rows.assign(
@@ -217,13 +378,25 @@ def method_name(row: Any) -> str:
     """What a line of a table is called, e.g. "bagging, k = 300"."""
     if row.variant:
         least = row.variant == "least_noise"
-        return "the same with the least sigma" if least else "the same with logistic teachers"
+        return (
+            "the same with the least sigma"
+            if least
+            else "the same with logistic teachers"
+        )
     if row.method == "pate":
-        asked = f"{row.answers:.0f} answers" if row.answers > 0 else f"{row.queries:.0f} queries"
+        asked = (
+            f"{row.answers:.0f} answers"
+            if row.answers > 0
+            else f"{row.queries:.0f} queries"
+        )
         return f"PATE, {asked}"
     if row.method == "dp_sgd":
         return f"DP-SGD, {equals('sigma', f'{row.sigma:g}')}"
-    return f"bagging, {equals('k', f'{row.subsample:,.0f}')}" if row.method == "bagging" else "no privacy"
+    return (
+        f"bagging, {equals('k', f'{row.subsample:,.0f}')}"
+        if row.method == "bagging"
+        else "no privacy"
+    )
 
 
 def _reduced_method(row: Any) -> str:
@@ -235,47 +408,70 @@ def _budget(row: Any) -> str:
 
 
 def _minutes(row: Any) -> str:
-    return f"not run: {max(1, round(row.cpu_seconds / 60))} min of CPU" if row.cpu_seconds > 0 else GAP
+    return (
+        f"not run: {max(1, round(row.cpu_seconds / 60))} min of CPU"
+        if row.cpu_seconds > 0
+        else GAP
+    )
 
 
 def _hours(row: Any) -> str:
-    return f"not run: {max(row.gpu_hours, 0.01):.2f} h on a GPU" if row.gpu_hours > 0 else GAP
+    return (
+        f"not run: {max(row.gpu_hours, 0.01):.2f} h on a GPU"
+        if row.gpu_hours > 0
+        else GAP
+    )
 
 
 def _accuracies(caption: str, exposed: Column, gap: Callable[[Any], str]) -> Table:
-    means = Column("reproduced", text=lambda row: mean_text(row.reproduced, row.std, gap=gap(row)))
+    means = Column(
+        "reproduced", text=lambda row: mean_text(row.reproduced, row.std, gap=gap(row))
+    )
     difference = Column("difference", format="{:+.2f}", scale=100)
     published = Column("published", format="{:.2%}")
-    return Table(caption, Column("method", text=method_name), published, means, difference, exposed, BUDGET, "seeds")
+    return Table(
+        caption,
+        Column("method", text=method_name),
+        published,
+        means,
+        difference,
+        exposed,
+        BUDGET,
+        "seeds",
+    )
 
 
 BUDGET = Column("budget", "published budget", text=_budget)
 ADVANTAGE = Column("advantage", format="{:.4f}")
 
 TABLE_2A = _accuracies(
-    "Test accuracy, published and reproduced (mean and standard deviation over seeds). Published budget: (epsilon, "
-    "delta). Difference: reproduced minus published, in percentage points.",
+    "Test accuracy, published and reproduced (mean and standard deviation over seeds)."
+    " Published budget: (epsilon, delta). Difference: reproduced minus published, in"
+    " percentage points.",
     Column("exact_delta", "exact delta", format="{:.5f}"),
     _minutes,
 )
 TABLE_3A = _accuracies(
-    "Accuracy on 9,000 test images after training from a public model, published and reproduced (mean and standard "
-    "deviation over seeds). Advantage: the largest advantage of any membership test that the guarantee of our run "
-    "allows.",
+    "Accuracy on 9,000 test images after training from a public model, published and"
+    " reproduced (mean and standard deviation over seeds). Advantage: the largest"
+    " advantage of any membership test that the guarantee of our run allows.",
     ADVANTAGE,
     _minutes,
 )
 _CIFAR10 = _accuracies(
-    "{which}: accuracy on CIFAR-10. Advantage: the largest advantage of any membership test that the guarantee of the "
-    "run allows. If the least sigma has not been computed yet, it is the largest advantage that the budget allows. The "
-    "hours are estimates for a GPU that trains on {plain:,.0f} images a second, or on {private:,.0f} with DP-SGD.",
+    "{which}: accuracy on CIFAR-10. Advantage: the largest advantage of any membership"
+    " test that the guarantee of the run allows. If the least sigma has not been"
+    " computed yet, it is the largest advantage that the budget allows. The hours are"
+    " estimates for a GPU that trains on {plain:,.0f} images a second, or on"
+    " {private:,.0f} with DP-SGD.",
     ADVANTAGE,
     _hours,
 )
 REDUCED = Table(
-    "CIFAR-10 at a reduced scale, which is not the paper's: a network with five convolutions, 30 epochs for bagging "
-    "and 2 for DP-SGD. Mean accuracy and standard deviation after training from scratch (on 10,000 test images) and "
-    "from a model of CIFAR-100 (on 9,000 test images).",
+    "CIFAR-10 at a reduced scale, which is not the paper's: a network with five"
+    " convolutions, 30 epochs for bagging and 2 for DP-SGD. Mean accuracy and standard"
+    " deviation after training from scratch (on 10,000 test images) and from a model of"
+    " CIFAR-100 (on 9,000 test images).",
     Column("method", text=_reduced_method),
     Column("advantage_scratch", "advantage", "{:.4f}"),
     mean_and_std("reproduced_scratch", "from scratch", std="std_scratch"),
@@ -284,8 +480,9 @@ REDUCED = Table(
     Column("seeds_tuned", f"seeds{NO_BREAK}"),
 )
 REPLACEMENT = Table(
-    "Figure 2 of the paper: accuracy of one model on k records that are drawn with or without replacement, and the 95 "
-    "% interval of the difference. The seeds that had been seen before the rule was fixed are left out.",
+    "Figure 2 of the paper: accuracy of one model on k records that are drawn with or"
+    " without replacement, and the 95 % interval of the difference. The seeds that had"
+    " been seen before the rule was fixed are left out.",
     Column("subsample", "k", "{:,}"),
     columns(
         "{:.2%}",
@@ -300,33 +497,56 @@ REPLACEMENT = Table(
 
 
 def show_cifar10(table: pd.DataFrame, *, public: str | None = None) -> Any:
-    """Table 2b, or, with the public model that Case II started from, Table 3b as the chapter shows it."""
-    which = "Table 2b of the paper, from scratch" if public is None else f"Table 3b of the paper, from {STARTS[public]}"
+    """Table 2b, or, with the public model that Case II started from, Table 3b as the
+    chapter shows it.
+    """
+    which = (
+        "Table 2b of the paper, from scratch"
+        if public is None
+        else f"Table 3b of the paper, from {STARTS[public]}"
+    )
     plain, private = grids.GPU
     return _CIFAR10(table, which=which, plain=plain, private=private)
 
 
-KEYS = ["subsample", "width", "sigma", "batch_size", "epochs", "queries", "answers"]  # of runs that differ in seeds
-TARGET = ["epsilon", "delta", "tpr_at_fpr_1e3"]  # what the noise of DP-SGD at equal exposure is calibrated to
+# of runs that differ in seeds
+KEYS = ["subsample", "width", "sigma", "batch_size", "epochs", "queries", "answers"]
+# what the noise of DP-SGD at equal exposure is calibrated to
+TARGET = ["epsilon", "delta", "tpr_at_fpr_1e3"]
 SENSES = {"advantage": "delta", "tpr": "tpr_at_fpr_1e3"}
 CONTENDERS = ("softmax", "network", "hog")
 ATTACK = ["attack", "mislabelled", "false_positive_rate"]
-POINT = ["method", "variant", "setting", "advantage", "tpr_at_fpr_1e3", "accuracy", "seeds"]
+POINT = [
+    "method",
+    "variant",
+    "setting",
+    "advantage",
+    "tpr_at_fpr_1e3",
+    "accuracy",
+    "seeds",
+]
 
 
 def baselines(table2a: pd.DataFrame) -> pd.DataFrame:
-    """DP-SGD at each budget of Table 2a, with the paper's noise and with the least noise that the budget allows.
+    """DP-SGD at each budget of Table 2a, with the paper's noise and with the least
+    noise that the budget allows.
 
-    Columns: those of the paper's DP-SGD in :func:`table2a`, and with the suffixes "_least"
-    and "_bagging" those of DP-SGD with the least noise and of bagging at the same budget. Nothing is published for the
-    quick scale: the table is empty then.
+    Columns: those of the paper's DP-SGD in :func:`table2a`, and with the suffixes
+    "_least" and "_bagging" those of DP-SGD with the least noise and of bagging at the
+    same budget. Nothing is published for the quick scale: the table is empty then.
     """
     lines = table2a.dropna(subset=["block"])
     given, least, bagged = (
         lines.query("method == @method and variant == @variant")
-        for method, variant in (("dp_sgd", ""), ("dp_sgd", "least_noise"), ("bagging", ""))
+        for method, variant in (
+            ("dp_sgd", ""),
+            ("dp_sgd", "least_noise"),
+            ("bagging", ""),
+        )
     )
-    table = given.merge(least, on="block", suffixes=("", "_least")).merge(bagged, on="block", suffixes=("", "_bagging"))
+    table = given.merge(least, on="block", suffixes=("", "_least")).merge(
+        bagged, on="block", suffixes=("", "_bagging")
+    )
     return table.sort_values("sigma", ascending=False, ignore_index=True)
 
 
@@ -336,7 +556,8 @@ def equal_exposure(
     scale: str,
     handcrafted: tuple[pd.DataFrame, pd.DataFrame] | None = None,
 ) -> pd.DataFrame:
-    """Bagging at each size beside DP-SGD that exposes as much: in advantage, or at 0.1% false positives.
+    """Bagging at each size beside DP-SGD that exposes as much: in advantage, or at 0.1%
+    false positives.
 
     Parameters
     ----------
@@ -349,45 +570,70 @@ def equal_exposure(
     Returns
     -------
     DataFrame
-        Columns subsample, advantage; mean accuracy of bagging, bagging_hog (logistic regressions on handcrafted
-        features), and of DP-SGD at equal advantage and at equal true-positive rate: softmax_advantage, softmax_tpr,
-        network_advantage, network_tpr, hog_advantage, hog_tpr. For each of them its standard deviation ("..._std") and
-        number of seeds ("..._seeds"); NaN and 0 where not run.
+        Columns subsample, advantage; mean accuracy of bagging, bagging_hog (logistic
+        regressions on handcrafted features), and of DP-SGD at equal advantage and at
+        equal true-positive rate: softmax_advantage, softmax_tpr, network_advantage,
+        network_tpr, hog_advantage, hog_tpr. For each of them its standard deviation
+        ("..._std") and number of seeds ("..._seeds"); NaN and 0 where not run.
     """
-    nothing = pd.DataFrame(columns=["subsample", "width", "delta", "tpr_at_fpr_1e3", "accuracy"])
+    nothing = pd.DataFrame(
+        columns=["subsample", "width", "delta", "tpr_at_fpr_1e3", "accuracy"]
+    )
     frames = (bagging, equal, *(handcrafted or (nothing, nothing)))
-    bagging, equal, bagged, features = (frame.assign(accuracy=_accuracy(frame)) for frame in frames)
-    rows = {"softmax": equal[equal["width"].isna()], "network": equal[equal["width"].notna()], "hog": features}
+    bagging, equal, bagged, features = (
+        frame.assign(accuracy=_accuracy(frame)) for frame in frames
+    )
+    rows = {
+        "softmax": equal[equal["width"].isna()],
+        "network": equal[equal["width"].notna()],
+        "hog": features,
+    }
     lines = []
     sizes: Any = bagging.dropna(subset=["subsample"]).groupby("subsample")
     for size, drawn in sizes:
         pi = accounting.bagging(n=grids.RECORDS[scale], subsample=int(size)).advantage
-        groups = {"bagging": drawn, "bagging_hog": bagged[bagged["subsample"].astype(float) == size]}
+        groups = {
+            "bagging": drawn,
+            "bagging_hog": bagged[bagged["subsample"].astype(float) == size],
+        }
         for sense, column in SENSES.items():
             for model in CONTENDERS:
-                groups[f"{model}_{sense}"] = rows[model][np.isclose(rows[model][column].astype(float), pi)]
+                groups[f"{model}_{sense}"] = rows[model][
+                    np.isclose(rows[model][column].astype(float), pi)
+                ]
         line = {"subsample": int(size), "advantage": pi}
         for name, group in groups.items():
             accuracy = group["accuracy"]
-            line |= {name: accuracy.mean(), f"{name}_std": accuracy.std(), f"{name}_seeds": accuracy.count()}
+            line |= {
+                name: accuracy.mean(),
+                f"{name}_std": accuracy.std(),
+                f"{name}_seeds": accuracy.count(),
+            }
         lines.append(line)
     return pd.DataFrame(lines)
 
 
 def standings(equal: pd.DataFrame) -> pd.DataFrame:
-    """How bagging stands to each contender at equal exposure: ahead, behind, equal, undecided or not run.
+    """How bagging stands to each contender at equal exposure: ahead, behind, equal,
+    undecided or not run.
 
-    Columns: subsample; softmax_advantage, ..., hog_tpr (bagging of networks to DP-SGD); hogs_advantage, hogs_tpr
-    (bagging on handcrafted features to DP-SGD on them).
+    Columns: subsample; softmax_advantage, ..., hog_tpr (bagging of networks to DP-SGD);
+    hogs_advantage, hogs_tpr (bagging on handcrafted features to DP-SGD on them).
     """
-    pairs = {f"{model}_{sense}": ("bagging", f"{model}_{sense}") for sense in SENSES for model in CONTENDERS}
+    pairs = {
+        f"{model}_{sense}": ("bagging", f"{model}_{sense}")
+        for sense in SENSES
+        for model in CONTENDERS
+    }
     pairs |= {f"hogs_{sense}": ("bagging_hog", f"hog_{sense}") for sense in SENSES}
     lines = []
     for line in equal.to_dict("records"):
         found = {}
         for name, sides in pairs.items():
             one, other = (_mean(line, side) for side in sides)
-            found[name] = "not run" if one is None or other is None else compared(one, other)
+            found[name] = (
+                "not run" if one is None or other is None else compared(one, other)
+            )
         lines.append({"subsample": line["subsample"], **found})
     return pd.DataFrame(lines, columns=["subsample", *pairs])
 
@@ -398,13 +644,19 @@ def _mean(line: Any, name: str) -> Mean | None:
 
 
 def exposures(
-    bagging: pd.DataFrame, dp_sgd: pd.DataFrame, equal: pd.DataFrame, pate: pd.DataFrame, scale: str
+    bagging: pd.DataFrame,
+    dp_sgd: pd.DataFrame,
+    equal: pd.DataFrame,
+    pate: pd.DataFrame,
+    scale: str,
 ) -> pd.DataFrame:
-    """What each run exposes, and its accuracy: the points of :func:`dpnotes.lab.bagging.figures.plane`.
+    """What each run exposes, and its accuracy: the points of
+    :func:`dpnotes.lab.bagging.figures.plane`.
 
-    Columns: method, variant ("softmax", "long" and "short" of DP-SGD, "networks" and "logistic" of PATE's teachers),
-    setting (records for each model, noise multiplier, or answers), advantage, tpr_at_fpr_1e3, accuracy (mean), seeds.
-    Profiles are exact for bagging, of tight accounting for DP-SGD and PATE, whatever the data.
+    Columns: method, variant ("softmax", "long" and "short" of DP-SGD, "networks" and
+    "logistic" of PATE's teachers), setting (records for each model, noise multiplier,
+    or answers), advantage, tpr_at_fpr_1e3, accuracy (mean), seeds. Profiles are exact
+    for bagging, of tight accounting for DP-SGD and PATE, whatever the data.
     """
     lines = []
     for method, setting, frame, length in (
@@ -419,20 +671,43 @@ def exposures(
             row = next(iter(parameters(group)))
             guarantee = profile(row, grids.RECORDS[scale])
             if guarantee is not None:
-                variant = {"bagging": "", "pate": "networks" if row["epochs"] else "logistic"}.get(method, length)
-                variant = "softmax" if method == "dp_sgd" and row["width"] is None else variant
-                exposed = (guarantee.advantage, tpr_at_fpr_1e3(guarantee), group["accuracy"].mean(), len(group))
-                lines.append((method, variant, row[setting] or row["queries"], *exposed))
-    return pd.DataFrame(lines, columns=POINT).sort_values(["method", "variant", "advantage"], ignore_index=True)
+                variant = {
+                    "bagging": "",
+                    "pate": "networks" if row["epochs"] else "logistic",
+                }.get(method, length)
+                variant = (
+                    "softmax"
+                    if method == "dp_sgd" and row["width"] is None
+                    else variant
+                )
+                exposed = (
+                    guarantee.advantage,
+                    tpr_at_fpr_1e3(guarantee),
+                    group["accuracy"].mean(),
+                    len(group),
+                )
+                lines.append(
+                    (method, variant, row[setting] or row["queries"], *exposed)
+                )
+    return pd.DataFrame(lines, columns=POINT).sort_values(
+        ["method", "variant", "advantage"], ignore_index=True
+    )
 
 
 def private_bases(rows: pd.DataFrame) -> pd.DataFrame:
-    """The modes of using a subsample, bare, private or not at all: guarantee and accuracy.
+    """The modes of using a subsample, bare, private or not at all: guarantee and
+    accuracy.
 
-    Columns: subsample, base_epsilon, mode, release_epsilon (at the common delta), advantage, tpr_at_fpr_1e3, accuracy
-    (mean), standard_error, seeds.
+    Columns: subsample, base_epsilon, mode, release_epsilon (at the common delta),
+    advantage, tpr_at_fpr_1e3, accuracy (mean), standard_error, seeds.
     """
-    numbers = ["base_epsilon", "release_epsilon", "advantage", "tpr_at_fpr_1e3", "accuracy"]
+    numbers = [
+        "base_epsilon",
+        "release_epsilon",
+        "advantage",
+        "tpr_at_fpr_1e3",
+        "accuracy",
+    ]
     rows = rows.assign(base_epsilon=rows["epsilon"].where(rows["mode"] != "bare"))
     done = (
         rows.reindex(columns=["subsample", "mode", *numbers])
@@ -440,41 +715,71 @@ def private_bases(rows: pd.DataFrame) -> pd.DataFrame:
         .astype(dict.fromkeys(numbers, float))
     )
     aggregated: Any = {name: (name, "first") for name in numbers[1:-1]}
-    aggregated |= {"accuracy": ("accuracy", "mean"), "standard_error": ("accuracy", "sem")}
+    aggregated |= {
+        "accuracy": ("accuracy", "mean"),
+        "standard_error": ("accuracy", "sem"),
+    }
     groups: Any = done.groupby(["subsample", "base_epsilon", "mode"], dropna=False)
-    table: pd.DataFrame = groups.agg(**aggregated, seeds=("accuracy", "count")).reset_index()
+    table: pd.DataFrame = groups.agg(
+        **aggregated, seeds=("accuracy", "count")
+    ).reset_index()
     return table
 
 
 def stands(one: pd.Series[Any], other: pd.Series[Any]) -> str:
-    """How the accuracy of a line of :func:`private_bases` stands to that of another: see ``verdicts.compared``."""
+    """How the accuracy of a line of :func:`private_bases` stands to that of another:
+    see ``verdicts.compared``.
+    """
     ours, theirs = (
-        Mean.of(line["accuracy"], line["standard_error"] * math.sqrt(line["seeds"]), line["seeds"])
+        Mean.of(
+            line["accuracy"],
+            line["standard_error"] * math.sqrt(line["seeds"]),
+            line["seeds"],
+        )
         for line in (one, other)
     )
     return compared(ours, theirs)
 
 
 def attacks(rows: pd.DataFrame) -> pd.DataFrame:
-    """Error rates of the membership attacks with 95% Clopper-Pearson limits, as if records were independent.
+    """Error rates of the membership attacks with 95% Clopper-Pearson limits, as if
+    records were independent.
 
-    Columns: attack, mislabelled, false_positive_rate (that was set), tpr, low, high, fpr (measured), dispersion
-    (standard deviation of the true-positive rate between networks, in units of what independent records would have).
-    Rows that were not run are left out.
+    Columns: attack, mislabelled, false_positive_rate (that was set), tpr, low, high,
+    fpr (measured), dispersion (standard deviation of the true-positive rate between
+    networks, in units of what independent records would have). Rows that were not run
+    are left out.
     """
     counts = ["true_positives", "members", "false_positives", "nonmembers", "tpr_std"]
-    done = rows.reindex(columns=[*ATTACK, "n_networks", *counts]).dropna(subset=["true_positives"])
+    done = rows.reindex(columns=[*ATTACK, "n_networks", *counts]).dropna(
+        subset=["true_positives"]
+    )
     done = done.astype(dict.fromkeys(("n_networks", *counts), float))
-    limits = [accounting.clopper_pearson(int(k), int(n)) for k, n in done[counts[:2]].itertuples(index=False)]
+    limits = [
+        accounting.clopper_pearson(int(k), int(n))
+        for k, n in done[counts[:2]].itertuples(index=False)
+    ]
     tpr = done["true_positives"] / done["members"]
-    binomial = np.sqrt((tpr * (1 - tpr)).clip(lower=1e-12) * (done["n_networks"] // 2) / done["members"])
-    table = done[ATTACK].assign(tpr=tpr, low=[limit.low for limit in limits], high=[limit.high for limit in limits])
+    binomial = np.sqrt(
+        (tpr * (1 - tpr)).clip(lower=1e-12)
+        * (done["n_networks"] // 2)
+        / done["members"]
+    )
+    table = done[ATTACK].assign(
+        tpr=tpr,
+        low=[limit.low for limit in limits],
+        high=[limit.high for limit in limits],
+    )
     fpr = done["false_positives"] / done["nonmembers"]
     return table.assign(fpr=fpr, dispersion=done["tpr_std"] / binomial)
 
 
 def _accuracy(rows: pd.DataFrame) -> pd.Series:
-    return rows["accuracy"].astype(float) if "accuracy" in rows else pd.Series(np.nan, index=rows.index)
+    return (
+        rows["accuracy"].astype(float)
+        if "accuracy" in rows
+        else pd.Series(np.nan, index=rows.index)
+    )
 
 
 def _accuracies_of(name: str, heading: str = "") -> Column:
@@ -482,22 +787,29 @@ def _accuracies_of(name: str, heading: str = "") -> Column:
 
 
 BASELINES = Table(
-    "DP-SGD at the budgets of Table 2a with the paper's noise (published sigma), and with the least noise that tight "
-    "accounting allows (tight sigma), one run each. The last column is bagging, as a mean over seeds. Accuracies are "
-    "on the test set.",
+    "DP-SGD at the budgets of Table 2a with the paper's noise (published sigma), and"
+    " with the least noise that tight accounting allows (tight sigma), one run each."
+    " The last column is bagging, as a mean over seeds. Accuracies are on the test"
+    " set.",
     BUDGET,
     Column("sigma", "published sigma", "{:g}"),
     Column("advantage", "advantage, published sigma", gap=GAP),
     Column("reproduced", "accuracy, published sigma", "{:.2%}", gap=GAP),
     Column("noise_least", "tight sigma", "{:.3g}", gap=GAP),
     Column("advantage_least", "advantage, tight sigma", gap=GAP),
-    columns("{:.2%}", gap=GAP, reproduced_least="accuracy, tight sigma", reproduced_bagging="accuracy, bagging"),
+    columns(
+        "{:.2%}",
+        gap=GAP,
+        reproduced_least="accuracy, tight sigma",
+        reproduced_bagging="accuracy, bagging",
+    ),
 )
 EXPOSED = (Column("subsample", "k", "{:,}"), Column("advantage", "pi", "{:.4f}"))
 EQUAL_EXPOSURE = Table(
-    "Test accuracy (mean and standard deviation over seeds). Bagging trains a network on k records, and DP-SGD trains "
-    "on all records for ten epochs. DP-SGD has the same advantage as bagging, or the same true-positive rate at 0.1 % "
-    "false positives.",
+    "Test accuracy (mean and standard deviation over seeds). Bagging trains a network"
+    " on k records, and DP-SGD trains on all records for ten epochs. DP-SGD has the"
+    " same advantage as bagging, or the same true-positive rate at 0.1 % false"
+    " positives.",
     *EXPOSED,
     _accuracies_of("bagging"),
     _accuracies_of("softmax_advantage", "softmax, equal advantage"),
@@ -506,48 +818,70 @@ EQUAL_EXPOSURE = Table(
     _accuracies_of("network_tpr", "network, equal true-positive rate"),
 )
 HANDCRAFTED = Table(
-    "Test accuracy on histograms of oriented gradients, which are a fixed function of each image. Bagging trains "
-    "logistic regression on k records, and DP-SGD trains softmax regression on all records for ten epochs. DP-SGD "
-    "has the same advantage as bagging, or the same true-positive rate at 0.1 % false positives.",
+    "Test accuracy on histograms of oriented gradients, which are a fixed function of"
+    " each image. Bagging trains logistic regression on k records, and DP-SGD trains"
+    " softmax regression on all records for ten epochs. DP-SGD has the same advantage"
+    " as bagging, or the same true-positive rate at 0.1 % false positives.",
     *EXPOSED,
     _accuracies_of("bagging_hog", "bagging"),
     _accuracies_of("hog_advantage", "DP-SGD, equal advantage"),
     _accuracies_of("hog_tpr", "DP-SGD, equal true-positive rate"),
 )
-_MODELS = {"softmax": "softmax", "network": "network", "hog": "features", "hogs": "features, both"}
+_MODELS = {
+    "softmax": "softmax",
+    "network": "network",
+    "hog": "features",
+    "hogs": "features, both",
+}
 STANDINGS = Table(
-    "Whether bagging is ahead of DP-SGD or behind it, by the rule of this book. A heading names what DP-SGD trains: "
-    "softmax regression or a network on pixels, or softmax regression on handcrafted features. Bagging trains networks "
-    'on pixels and, under "features, both", logistic regression on the same features. The columns on the left are at '
-    "equal advantage, those with TPR at equal true-positive rate.",
+    "Whether bagging is ahead of DP-SGD or behind it, by the rule of this book. A"
+    " heading names what DP-SGD trains: softmax regression or a network on pixels, or"
+    " softmax regression on handcrafted features. Bagging trains networks on pixels"
+    ' and, under "features, both", logistic regression on the same features. The'
+    " columns on the left are at equal advantage, those with TPR at equal true-positive"
+    " rate.",
     EXPOSED[0],
     *(Column(f"{model}_advantage", words) for model, words in _MODELS.items()),
     *(Column(f"{model}_tpr", f"{words}, TPR") for model, words in _MODELS.items()),
 )
-MODES = {"bare": "subsample, no noise", "bagged": "subsample, private base", "direct": "all records, same epsilon"}
+MODES = {
+    "bare": "subsample, no noise",
+    "bagged": "subsample, private base",
+    "direct": "all records, same epsilon",
+}
 PRIVATE_BASES = Table(
-    "A private base learner on a subsample drawn without replacement, compared with no noise on the subsample and with "
-    "the same epsilon on all records. The epsilon of the release is at delta = 1e-5 k/n, and the true-positive rate is "
-    "at 0.1 % false positives.",
+    "A private base learner on a subsample drawn without replacement, compared with no"
+    " noise on the subsample and with the same epsilon on all records. The epsilon of"
+    " the release is at delta = 1e-5 k/n, and the true-positive rate is at 0.1 % false"
+    " positives.",
     Column("mode", labels=MODES),
     Column("base_epsilon", "base epsilon", "{:g}"),
     Column("release_epsilon", "epsilon of the release", "{:.3g}"),
     Column("advantage", format="{:.3f}"),
-    columns("{:.2%}", tpr_at_fpr_1e3="true positives", accuracy="", standard_error="standard error"),
+    columns(
+        "{:.2%}",
+        tpr_at_fpr_1e3="true positives",
+        accuracy="",
+        standard_error="standard error",
+    ),
     "seeds",
 )
 OWN = Table(
-    "Your records: logistic regression on a subsample of k records drawn without replacement, with and without noise, "
-    "and on all records at the same epsilon. The epsilon of the release is at delta = 1e-5 k/n.",
+    "Your records: logistic regression on a subsample of k records drawn without"
+    " replacement, with and without noise, and on all records at the same epsilon. The"
+    " epsilon of the release is at delta = 1e-5 k/n.",
     Column("subsample", "k"),
     *PRIVATE_BASES.columns,
 )
 ATTACKS = Table(
-    "Membership attacks on single networks of bagging. The true-positive rate is the fraction of the drawn records "
-    "that are called members, with 95 % Clopper-Pearson limits. The false-positive rate is the same fraction of "
-    "the records that were not drawn.",
+    "Membership attacks on single networks of bagging. The true-positive rate is the"
+    " fraction of the drawn records that are called members, with 95 % Clopper-Pearson"
+    " limits. The false-positive rate is the same fraction of the records that were not"
+    " drawn.",
     "attack",
-    Column("mislabelled", "records", labels={True: "mislabelled", False: "as they are"}),
+    Column(
+        "mislabelled", "records", labels={True: "mislabelled", False: "as they are"}
+    ),
     columns(
         "{:.2%}",
         false_positive_rate="false-positive rate, allowed",
@@ -563,48 +897,77 @@ ATTACKS = Table(
 NETWORK = ["width", "optimizer", "learning_rate"]
 TASK = ["method", "architecture", "subsample", "sigma"]
 ARCHITECTURES = {"vgg16": "VGG16", "vgg5": "five convolutions"}
-MODELS = {"network": "the network, batches of 256", "linear": "softmax regression, batches of 1,000"}
+MODELS = {
+    "network": "the network, batches of 256",
+    "linear": "softmax regression, batches of 1,000",
+}
 
 
 def network_candidates(rows: pd.DataFrame) -> pd.DataFrame:
     """Mean validation accuracy of each candidate, and the one that the rule chooses.
 
-    The rule: the smallest network whose mean accuracy, over sizes and seeds, lies within one standard error of the best
-    candidate's, with the optimiser that is better for it. The standard error is that of the best candidate's mean over
-    seeds at each size, the two sizes taken as independent.
+    The rule: the smallest network whose mean accuracy, over sizes and seeds, lies
+    within one standard error of the best candidate's, with the optimiser that is better
+    for it. The standard error is that of the best candidate's mean over seeds at each
+    size, the two sizes taken as independent.
 
-    Columns: width, optimizer, learning_rate, accuracy_<k> for each size, accuracy (mean), standard_error, chosen.
+    Columns: width, optimizer, learning_rate, accuracy_<k> for each size, accuracy
+    (mean), standard_error, chosen.
     """
-    means, errors = (rows.pivot_table("accuracy", NETWORK, "subsample", aggfunc=name) for name in ("mean", "sem"))
+    means, errors = (
+        rows.pivot_table("accuracy", NETWORK, "subsample", aggfunc=name)
+        for name in ("mean", "sem")
+    )
     table: pd.DataFrame = means.add_prefix("accuracy_")
-    table = table.assign(accuracy=means.mean(axis=1), standard_error=np.sqrt((errors**2).sum(axis=1)) / 2).reset_index()
+    table = table.assign(
+        accuracy=means.mean(axis=1), standard_error=np.sqrt((errors**2).sum(axis=1)) / 2
+    ).reset_index()
     best = table.nlargest(1, "accuracy")
-    good = table[table["accuracy"] >= float((best["accuracy"] - best["standard_error"]).sum())]
+    good = table[
+        table["accuracy"] >= float((best["accuracy"] - best["standard_error"]).sum())
+    ]
     smallest = good[good["width"] == good["width"].min()]
-    return table.assign(chosen=table.index == smallest["accuracy"].idxmax()).rename_axis(columns=None)
+    return table.assign(
+        chosen=table.index == smallest["accuracy"].idxmax()
+    ).rename_axis(columns=None)
 
 
 def rate_candidates(rows: pd.DataFrame, model: str) -> pd.DataFrame:
-    """Accuracy on held-out rows of DP-SGD's short runs, for ``model`` "network" or "linear".
+    """Accuracy on held-out rows of DP-SGD's short runs, for ``model`` "network" or
+    "linear".
 
-    Columns: noise_multiplier, accuracy_<rate> for each rate, chosen (the best rate where all were run).
+    Columns: noise_multiplier, accuracy_<rate> for each rate, chosen (the best rate
+    where all were run).
     """
     done = rows[rows["width"].isna() == (model == "linear")]
-    table = done.pivot_table("accuracy", "noise_multiplier", "learning_rate", dropna=False)
+    table = done.pivot_table(
+        "accuracy", "noise_multiplier", "learning_rate", dropna=False
+    )
     chosen = table.idxmax(axis=1).where(table.notna().all(axis=1))
-    return table.rename(columns="accuracy_{:g}".format).assign(chosen=chosen).reset_index().rename_axis(columns=None)
+    return (
+        table.rename(columns="accuracy_{:g}".format)
+        .assign(chosen=chosen)
+        .reset_index()
+        .rename_axis(columns=None)
+    )
 
 
 def two_rates(one_rate: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
-    """DP-SGD with the noise of Table 2a, all with one learning rate, beside the rates chosen for each noise.
+    """DP-SGD with the noise of Table 2a, all with one learning rate, beside the rates
+    chosen for each noise.
 
-    Columns: sigma, published, one_rate (accuracy), rate (the chosen), accuracy; NaN where a row was not run.
+    Columns: sigma, published, one_rate (accuracy), rate (the chosen), accuracy; NaN
+    where a row was not run.
     """
     table = published("2a").query("method == 'dp_sgd'")[["sigma", "published"]]
     one = {"noise_multiplier": "sigma", "accuracy": "one_rate"}
     own = {"noise_multiplier": "sigma", "learning_rate": "rate", "accuracy": "accuracy"}
     for rows, names in ((one_rate, one), (chosen, own)):
-        runs = rows.dropna(subset=["noise_multiplier"]).reindex(columns=list(names)).astype(float)
+        runs = (
+            rows.dropna(subset=["noise_multiplier"])
+            .reindex(columns=list(names))
+            .astype(float)
+        )
         table = table.merge(runs.rename(columns=names), on="sigma", how="left")
     return table
 
@@ -612,17 +975,27 @@ def two_rates(one_rate: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
 def cifar10_candidates(rows: pd.DataFrame, dp_sgd: pd.DataFrame) -> pd.DataFrame:
     """Settings that were tried on CIFAR-10's held-out training rows, and those in use.
 
-    The rule: of the candidates of one network, method and size the one with the best mean accuracy. Columns: method,
-    architecture, subsample (records; empty for DP-SGD, which trains on all), sigma (the noise multiplier of DP-SGD,
-    empty for the least noise), optimizer, learning_rate, accuracy (mean), std, seeds, chosen (the best where all
-    candidates were run).
+    The rule: of the candidates of one network, method and size the one with the best
+    mean accuracy. Columns: method, architecture, subsample (records; empty for DP-SGD,
+    which trains on all), sigma (the noise multiplier of DP-SGD, empty for the least
+    noise), optimizer, learning_rate, accuracy (mean), std, seeds, chosen (the best
+    where all candidates were run).
     """
     frames = (
         rows.assign(method="bagging", sigma=np.nan),
-        dp_sgd.assign(method="dp_sgd", sigma=dp_sgd["noise_multiplier"].astype(float), optimizer="sgd"),
+        dp_sgd.assign(
+            method="dp_sgd",
+            sigma=dp_sgd["noise_multiplier"].astype(float),
+            optimizer="sgd",
+        ),
     )
     keys = [*TASK, "optimizer", "learning_rate"]
-    both = pd.concat([frame.reindex(columns=[*keys, "accuracy"]).astype({"accuracy": float}) for frame in frames])
+    both = pd.concat(
+        [
+            frame.reindex(columns=[*keys, "accuracy"]).astype({"accuracy": float})
+            for frame in frames
+        ]
+    )
     groups = both.groupby(keys, sort=False, dropna=False)["accuracy"]
     table = groups.agg(accuracy="mean", std="std", seeds="count").reset_index()
     same = table.groupby(TASK, dropna=False)["accuracy"]
@@ -631,34 +1004,52 @@ def cifar10_candidates(rows: pd.DataFrame, dp_sgd: pd.DataFrame) -> pd.DataFrame
 
 
 def carried_rates(dp_sgd: pd.DataFrame) -> pd.DataFrame:
-    """What held-out images choose at the reduced scale, beside the learning rate carried over from MNIST by its noise.
+    """What held-out images choose at the reduced scale, beside the learning rate
+    carried over from MNIST by its noise.
 
-    Columns: sigma (empty for the least noise), chosen (NaN unless all candidates were run), carried, nearest (the
-    candidate nearest to it).
+    Columns: sigma (empty for the least noise), chosen (NaN unless all candidates were
+    run), carried, nearest (the candidate nearest to it).
     """
     lines = []
-    groups: Any = dp_sgd.astype({"noise_multiplier": float}).groupby("noise_multiplier", dropna=False)
+    groups: Any = dp_sgd.astype({"noise_multiplier": float}).groupby(
+        "noise_multiplier", dropna=False
+    )
     for sigma, rows in groups:
         n = grids.RECORDS_OF["cifar10"] - VALIDATION_ROWS
         carried = grids.dp_sgd_rate("network", parameters(rows)[0], n=n)
-        best = rows.loc[rows["accuracy"].idxmax(), "learning_rate"] if rows["accuracy"].notna().all() else np.nan
-        nearest = min(rows["learning_rate"], key=lambda rate: abs(np.log(rate / carried)))
-        lines.append({"sigma": sigma, "chosen": best, "carried": carried, "nearest": nearest})
+        best = (
+            rows.loc[rows["accuracy"].idxmax(), "learning_rate"]
+            if rows["accuracy"].notna().all()
+            else np.nan
+        )
+        nearest = min(
+            rows["learning_rate"], key=lambda rate: abs(np.log(rate / carried))
+        )
+        lines.append(
+            {"sigma": sigma, "chosen": best, "carried": carried, "nearest": nearest}
+        )
     return pd.DataFrame(lines)
 
 
 def _task(row: Any) -> str:
-    what = f"{'bagging' if row.method == 'bagging' else 'DP-SGD'}, {ARCHITECTURES[row.architecture]}"
+    what = (
+        f"{'bagging' if row.method == 'bagging' else 'DP-SGD'},"
+        f" {ARCHITECTURES[row.architecture]}"
+    )
     if row.method == "bagging":
         return what
-    return f"{what}, {'the least sigma' if np.isnan(row.sigma) else equals('sigma', f'{row.sigma:g}')}"
+    return (
+        f"{what},"
+        f" {'the least sigma' if np.isnan(row.sigma) else equals('sigma', f'{row.sigma:g}')}"
+    )
 
 
 CHOSEN = Column("chosen", labels={True: "yes", False: ""})
 
 NETWORK_CANDIDATES = Table(
-    "Candidates for the settings that the paper leaves open. The models are trained on k of the first 50,000 MNIST "
-    "training images. The accuracy on the last 10,000 training images is a mean over 3 seeds.",
+    "Candidates for the settings that the paper leaves open. The models are trained on"
+    " k of the first 50,000 MNIST training images. The accuracy on the last 10,000"
+    " training images is a mean over 3 seeds.",
     Column("width", "channels"),
     "optimizer",
     Column("learning_rate", "rate", "{:g}"),
@@ -672,8 +1063,9 @@ NETWORK_CANDIDATES = Table(
     CHOSEN,
 )
 TWO_RATES = Table(
-    "Test accuracy of DP-SGD with the noise of Table 2a after 100 epochs, one run each. The learning rate is 0.15, as "
-    "in the library's public example, or the rate that was chosen for each noise level on held-out images.",
+    "Test accuracy of DP-SGD with the noise of Table 2a after 100 epochs, one run each."
+    " The learning rate is 0.15, as in the library's public example, or the rate that"
+    " was chosen for each noise level on held-out images.",
     Column("sigma", format="{:g}"),
     Column("published", format="{:.2%}"),
     Column("one_rate", "rate 0.15", "{:.2%}", gap=GAP),
@@ -681,9 +1073,10 @@ TWO_RATES = Table(
     Column("accuracy", "at the chosen rate", "{:.2%}", gap=GAP),
 )
 CIFAR10_CANDIDATES = Table(
-    "Candidates for settings that the paper leaves open on CIFAR-10, with the accuracy on the last 10,000 training "
-    "images. Bagging trains on k of the other 40,000 images, for 30 epochs with k = 1,000 and for 5 epochs with k = "
-    "500. DP-SGD trains on all 40,000 for two epochs.",
+    "Candidates for settings that the paper leaves open on CIFAR-10, with the accuracy"
+    " on the last 10,000 training images. Bagging trains on k of the other 40,000"
+    " images, for 30 epochs with k = 1,000 and for 5 epochs with k = 500. DP-SGD trains"
+    " on all 40,000 for two epochs.",
     Column("method", "for", text=_task),
     Column("subsample", "k", "{:,.0f}"),
     "optimizer",
@@ -697,14 +1090,18 @@ CIFAR10_CANDIDATES = Table(
 def show_rates(table: pd.DataFrame, model: str) -> Any:
     """The candidates of :func:`rate_candidates` as the chapter shows them."""
     accuracies = (
-        Column(f"accuracy_{rate:g}", f"rate {rate:g}", "{:.1%}", gap=GAP) for rate in sorted(grids.RATES[model])
+        Column(f"accuracy_{rate:g}", f"rate {rate:g}", "{:.1%}", gap=GAP)
+        for rate in sorted(grids.RATES[model])
     )
     caption = (
-        "DP-SGD for ten epochs, {what}, at four noise multipliers sigma. It trains on the first 50,000 MNIST training "
-        "images with one seed, and the accuracy is on the last 10,000."
+        "DP-SGD for ten epochs, {what}, at four noise multipliers sigma. It trains on"
+        " the first 50,000 MNIST training images with one seed, and the accuracy is on"
+        " the last 10,000."
     )
     chosen = Column("chosen", format="{:g}", gap=GAP)
-    shown = Table(caption, Column("noise_multiplier", "sigma", format="{:g}"), *accuracies, chosen)
+    shown = Table(
+        caption, Column("noise_multiplier", "sigma", format="{:g}"), *accuracies, chosen
+    )
     return shown(table, what=MODELS[model])
 
 
@@ -715,8 +1112,11 @@ SCHEMES: dict[str, dict[str, Any]] = {
 }
 
 
-def memorising_attack(*, n: int, subsample: int, n_models: int, trials: int) -> pd.DataFrame:
-    """Test for membership by asking bagged nearest-neighbour classifiers for the label that one record alone has.
+def memorising_attack(
+    *, n: int, subsample: int, n_models: int, trials: int
+) -> pd.DataFrame:
+    """Test for membership by asking bagged nearest-neighbour classifiers for the label
+    that one record alone has.
 
     Parameters
     ----------
@@ -730,7 +1130,8 @@ def memorising_attack(*, n: int, subsample: int, n_models: int, trials: int) -> 
     Returns
     -------
     DataFrame
-        Columns rate, exact, simulated, low, high (Clopper-Pearson limits at 95 %), one row for each error rate.
+        Columns rate, exact, simulated, low, high (Clopper-Pearson limits at 95 %), one
+        row for each error rate.
     """
     from sklearn.neighbors import KNeighborsClassifier
 
@@ -739,38 +1140,65 @@ def memorising_attack(*, n: int, subsample: int, n_models: int, trials: int) -> 
     X, y = np.arange(float(n))[:, None], (np.arange(n) == n - 1).astype(int)
 
     def positives(rows: int) -> int:
-        model = Bagging(subsample=subsample, n_models=n_models, estimator=KNeighborsClassifier(1), classes=[0, 1])
-        fits = (model.set_params(noise_seed=seed).fit(X[:rows], y[:rows]) for seed in range(trials))
+        model = Bagging(
+            subsample=subsample,
+            n_models=n_models,
+            estimator=KNeighborsClassifier(1),
+            classes=[0, 1],
+        )
+        fits = (
+            model.set_params(noise_seed=seed).fit(X[:rows], y[:rows])
+            for seed in range(trials)
+        )
         return sum(bool(fit.predict_proba(X[-1:])[0, 1] > 0) for fit in fits)
 
     profile = accounting.bagging(n=n, subsample=subsample, n_models=n_models)
-    cases = [("true positives", profile.advantage, positives(n)), ("false positives", 0.0, positives(n - 1))]
+    cases = [
+        ("true positives", profile.advantage, positives(n)),
+        ("false positives", 0.0, positives(n - 1)),
+    ]
     lines = [(*case, accounting.clopper_pearson(case[2], trials)) for case in cases]
     return pd.DataFrame(
-        [(rate, exact, count / trials, limits.low, limits.high) for rate, exact, count, limits in lines],
+        [
+            (rate, exact, count / trials, limits.low, limits.high)
+            for rate, exact, count, limits in lines
+        ],
         columns=["rate", "exact", "simulated", "low", "high"],
     )
 
 
 def many_models(*, n: int, drawn: int, n_models: tuple[int, ...]) -> pd.DataFrame:
-    """Exact delta of N models on ``drawn / N`` records each, for the three schemes of drawing.
+    """Exact delta of N models on ``drawn / N`` records each, for the three schemes of
+    drawing.
 
     Columns: n_models, subsample, with_replacement, independent, dealt_out.
     """
-    table = pd.DataFrame({"n_models": n_models, "subsample": [drawn // count for count in n_models]})
+    table = pd.DataFrame(
+        {"n_models": n_models, "subsample": [drawn // count for count in n_models]}
+    )
     for name, scheme in SCHEMES.items():
-        profiles = (accounting.bagging(n=n, subsample=drawn // count, n_models=count, **scheme) for count in n_models)
+        profiles = (
+            accounting.bagging(n=n, subsample=drawn // count, n_models=count, **scheme)
+            for count in n_models
+        )
         table[name] = [profile.advantage for profile in profiles]
     return table
 
 
 MEMORISING_ATTACK = Table(
-    "Membership test against bagged nearest-neighbour classifiers: exact and simulated error rates.",
+    "Membership test against bagged nearest-neighbour classifiers: exact and simulated"
+    " error rates.",
     "rate",
     columns("{:.4f}", "exact", "simulated", low="95 % from", high="to"),
 )
 MANY_MODELS = Table(
-    "Exact delta of N models on k = 10,000/N records each, drawn from n = 60,000 records in three ways.",
+    "Exact delta of N models on k = 10,000/N records each, drawn from n = 60,000"
+    " records in three ways.",
     columns("{:,}", n_models="N", subsample="k"),
-    columns("{:.5f}", with_replacement="with replacement", independent="", dealt_out="one draw, divided"),
+    columns(
+        "{:.5f}",
+        with_replacement="with replacement",
+        independent="",
+        dealt_out="one draw, divided",
+    ),
 )

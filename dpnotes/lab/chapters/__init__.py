@@ -1,11 +1,14 @@
-"""Find, check and execute the chapters of the book, build the book, and show values and source in a chapter.
+"""Find, check and execute the chapters of the book, build the book, and show values and
+source in a chapter.
 
-A chapter is a notebook ``book/NAME.ipynb`` that ``_toc.yml`` lists, committed without outputs. Its first code cell is
-tagged ``parameters``. Executed copies are saved in ``_build/executed``, each with a digest of everything that
-determines what it shows: the chapter, the package, the stored results and the parameters. The book shows these copies
+A chapter is a notebook ``book/NAME.ipynb`` that ``_toc.yml`` lists, committed without
+outputs. Its first code cell is tagged ``parameters``. Executed copies are saved in
+``_build/executed``, each with a digest of everything that determines what it shows: the
+chapter, the package, the stored results and the parameters. The book shows these copies
 through ``dpnotes.lab.sphinxext``.
 
-Every chapter imports this package, so the import must be quick: papermill is imported only where it is used.
+Every chapter imports this package, so the import must be quick: papermill is imported
+only where it is used.
 """
 
 from dpnotes.lab.chapters._build import build as build

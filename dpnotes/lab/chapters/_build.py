@@ -1,4 +1,6 @@
-"""Building the book: stale chapters are executed, then the pages are made, and printed as one PDF where asked."""
+"""Building the book: stale chapters are executed, then the pages are made, and
+printed as one PDF where asked.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,19 @@ from dpnotes.lab.chapters._execute import BookError, execute
 
 # Jupyter Book has no __main__, and its script may not be on the path.
 _JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"
-_STRICT = ("--all", "-W", "-n", "--keep-going")  # all: a warning is given only when its page is read
+# all: a warning is given only when its page is read
+_STRICT = ("--all", "-W", "-n", "--keep-going")
 
 
-def build(*, root: Path | None = None, strict: bool = False, force: bool = False, jobs: int = 2) -> Path:
-    """Execute all chapters that are not fresh, and build the book from the executed copies.
+def build(
+    *,
+    root: Path | None = None,
+    strict: bool = False,
+    force: bool = False,
+    jobs: int = 2,
+) -> Path:
+    """Execute all chapters that are not fresh, and build the book from the executed
+    copies.
 
     The function prints how many seconds each step took, and where the book is.
 
@@ -65,25 +75,35 @@ def build(*, root: Path | None = None, strict: bool = False, force: bool = False
 def _execute_all(chapters: Sequence[Chapter], jobs: int) -> None:
     """Execute chapters for the book; all are tried before the first failure is raised.
 
-    They are executed in worker processes of joblib, which divides the cores among their kernels.
+    They are executed in worker processes of joblib, which divides the cores among their
+    kernels.
     """
     from joblib import Parallel, delayed
 
     failures = []
     n_jobs = min(jobs, max(len(chapters), 1))
-    parallel = Parallel(n_jobs, backend="loky", return_as="generator_unordered", batch_size=1)
-    for name, outcome in parallel(delayed(_execute_for_book)(chapter) for chapter in chapters):
+    parallel = Parallel(
+        n_jobs, backend="loky", return_as="generator_unordered", batch_size=1
+    )
+    for name, outcome in parallel(
+        delayed(_execute_for_book)(chapter) for chapter in chapters
+    ):
         _say(name, "FAILED" if isinstance(outcome, BookError) else outcome)
         if isinstance(outcome, BookError):
             failures.append(outcome)
     for failure in failures:
         print(f"{failure.trace}\n{failure}\n", file=sys.stderr)
     if failures:
-        raise BookError(f"{len(failures)} of {len(chapters)} chapters failed; the book was not built")
+        raise BookError(
+            f"{len(failures)} of {len(chapters)} chapters failed; the book was not"
+            " built"
+        )
 
 
 def _execute_for_book(chapter: Chapter) -> tuple[str, float | BookError]:
-    """Execute a chapter with the parameters of the book; give its name, and its seconds or what became of it."""
+    """Execute a chapter with the parameters of the book; give its name, and its
+    seconds or what became of it.
+    """
     try:
         return chapter.name, execute(chapter, chapter.book_parameters, chapter.executed)
     except BookError as error:
@@ -97,7 +117,10 @@ def _pages(root: Path, strict: bool) -> Path:
     print(click.unstyle(done.stderr), end="", file=sys.stderr)
     if done.returncode:
         print(done.stdout, file=sys.stderr)
-        raise BookError("Jupyter Book could not build the pages, for the reasons above; do not trust _build/html")
+        raise BookError(
+            "Jupyter Book could not build the pages, for the reasons above; do not"
+            " trust _build/html"
+        )
     _say("pages", time.perf_counter() - start)
     return root / "_build" / "html" / "index.html"
 
@@ -108,10 +131,11 @@ def _jupyter_book(root: Path, *options: str) -> subprocess.CompletedProcess[str]
 
 
 def page_of(notebook: Path) -> Path:
-    """Make a self-contained page of one executed chapter, in the folder ``html`` next to the notebook.
+    """Make a self-contained page of one executed chapter, in the folder ``html`` next
+    to the notebook.
 
-    The page looks like a page of the book and has the references. Links to other pages of the book do not work, and
-    this is not reported as a warning.
+    The page looks like a page of the book and has the references. Links to other pages
+    of the book do not work, and this is not reported as a warning.
 
     Parameters
     ----------
@@ -133,31 +157,52 @@ def page_of(notebook: Path) -> Path:
         return page
     with TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "_toc.yml").write_text(f"format: jb-book\nroot: {notebook.stem}\nchapters:\n- file: references\n")
-        for part in (notebook, root / "_config.yml", root / "book", root / "book" / "references.md"):
+        (folder / "_toc.yml").write_text(
+            f"format: jb-book\nroot: {notebook.stem}\nchapters:\n- file: references\n"
+        )
+        for part in (
+            notebook,
+            root / "_config.yml",
+            root / "book",
+            root / "book" / "references.md",
+        ):
             (folder / part.name).symlink_to(part.absolute())
         if (done := _jupyter_book(folder)).returncode:
-            raise BookError(f"Jupyter Book could not make a page of {notebook}", click.unstyle(done.stderr))
+            raise BookError(
+                f"Jupyter Book could not make a page of {notebook}",
+                click.unstyle(done.stderr),
+            )
         shutil.copytree(folder / "_build" / "html", page.parent, dirs_exist_ok=True)
     return page
 
 
 def _say(what: str, outcome: float | str) -> None:
-    print(f"{what:24}{outcome if isinstance(outcome, str) else f'{outcome:6.1f} s'}", flush=True)
+    print(
+        f"{what:24}{outcome if isinstance(outcome, str) else f'{outcome:6.1f} s'}",
+        flush=True,
+    )
 
 
-PAPER = {"format": "A4", "margin": dict.fromkeys(("top", "right", "bottom", "left"), "15mm"), "scale": 0.8}
+PAPER = {
+    "format": "A4",
+    "margin": dict.fromkeys(("top", "right", "bottom", "left"), "15mm"),
+    "scale": 0.8,
+}
 WIDTH = 850  # CSS pixels between the margins of A4 at that scale
 
 
-STYLE, PREPARE = ((Path(__file__).parent / name).read_text(encoding="utf-8") for name in ("print.css", "print.js"))
+STYLE, PREPARE = (
+    (Path(__file__).parent / name).read_text(encoding="utf-8")
+    for name in ("print.css", "print.js")
+)
 
 
 def print_book(root: Path | None = None) -> Path:
     """Print the built book as ``_build/book.pdf``.
 
-    Formulas and tables that are wider than the paper are scaled down; if one still does not fit, this is an error.
-    Folded code is left out; folded outputs and solutions are printed open.
+    Formulas and tables that are wider than the paper are scaled down; if one still does
+    not fit, this is an error. Folded code is left out; folded outputs and solutions are
+    printed open.
 
     Parameters
     ----------
@@ -172,7 +217,8 @@ def print_book(root: Path | None = None) -> Path:
     Raises
     ------
     BookError
-        If the book is not built, a library or Chromium is missing, or part of a page would be cut off.
+        If the book is not built, a library or Chromium is missing, or part of a page
+        would be cut off.
     """
     root = root or book_folder()
     pages = _built_pages(root)
@@ -181,17 +227,26 @@ def print_book(root: Path | None = None) -> Path:
         from pypdf import PdfWriter
 
         book = PdfWriter()
-        tab = opened.new_page(viewport={"width": WIDTH, "height": 1200}, color_scheme="light")
+        tab = opened.new_page(
+            viewport={"width": WIDTH, "height": 1200}, color_scheme="light"
+        )
         tab.emulate_media(media="print")
         for number, page in enumerate(pages):
             tab.goto(page.as_uri())
             tab.add_style_tag(content=STYLE)
             cut += [f"{page.stem}: {text}" for text in tab.evaluate(PREPARE)]
             part = Path(folder) / f"{number}.pdf"
-            tab.pdf(path=part, print_background=True, outline=True, tagged=True, **PAPER)
-            book.append(part, outline_item=tab.title().partition(" —")[0].partition(" — ")[0])
+            tab.pdf(
+                path=part, print_background=True, outline=True, tagged=True, **PAPER
+            )
+            book.append(
+                part, outline_item=tab.title().partition(" —")[0].partition(" — ")[0]
+            )
         if cut:
-            raise BookError(f"{len(cut)} formulas or tables do not fit on the paper: {'; '.join(cut)}")
+            raise BookError(
+                f"{len(cut)} formulas or tables do not fit on the paper:"
+                f" {'; '.join(cut)}"
+            )
         partial = written.with_suffix(".partial")
         book.write(partial)
         partial.replace(written)
@@ -205,5 +260,8 @@ def _built_pages(root: Path) -> list[Path]:
     html = root / "_build" / "html"
     pages = [html / f"{page}.html" for page in parse_toc_yaml(root / "_toc.yml")]
     if missing := [page for page in pages if not page.is_file()]:
-        raise BookError(f"the book is not built, there is no {missing[0]}: run `dpnotes build` first")
+        raise BookError(
+            f"the book is not built, there is no {missing[0]}: run `dpnotes build`"
+            " first"
+        )
     return pages

@@ -1,7 +1,8 @@
-"""Where chapters are, which parameters they take, and whether their executed copies are fresh.
+"""Where chapters are, which parameters they take, and whether their executed copies are
+fresh.
 
-The first code cell of a chapter is tagged ``parameters``. Each of its lines is ``name = literal  # help``, or
-``name = literal  # RULE: help`` with a rule of what is valid::
+The first code cell of a chapter is tagged ``parameters``. Each of its lines is ``name =
+literal  # help``, or ``name = literal  # RULE: help`` with a rule of what is valid::
 
     one of "quick", "paper"      the values that there are
     >= 1    > 0    <= 4          a bound
@@ -32,8 +33,15 @@ _RULE = re.compile(
     | in\ (?P<left>[\[(])(?P<low>[^,]+),\ (?P<high>[^\])]+)(?P<right>[\])]))""",
     re.VERBOSE,
 )
-_MEANT = re.compile(r"(each|one of)\b|in [\[(]|[<>]|\S+ or (one of\b|in [\[(]|[<>])")  # begins like a rule
-_KINDS = {str: "text", int: "a whole number", float: "a number", bool: "True or False", list: "a list"}
+# begins like a rule
+_MEANT = re.compile(r"(each|one of)\b|in [\[(]|[<>]|\S+ or (one of\b|in [\[(]|[<>])")
+_KINDS = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    bool: "True or False",
+    list: "a list",
+}
 
 
 @dataclass(frozen=True)
@@ -68,17 +76,27 @@ class Rule:
 
     def wrong(self, value: Any) -> list[Any]:
         """The value, or those entries of it, which are not valid."""
-        return [entry for entry in (value if self.each else [value]) if not self._allows(entry)]
+        return [
+            entry
+            for entry in (value if self.each else [value])
+            if not self._allows(entry)
+        ]
 
     def _allows(self, value: Any) -> bool:
         if self.choices:
             return value in self.choices
-        if isinstance(value, bool) or not isinstance(value, int if self.each and self.whole else int | float):
+        if isinstance(value, bool) or not isinstance(
+            value, int if self.each and self.whole else int | float
+        ):
             return False
         if value in self.own:
             return True
         above = self.low < value if self.open_low else self.low <= value
-        return math.isfinite(value) and above and (value < self.high if self.open_high else value <= self.high)
+        return (
+            math.isfinite(value)
+            and above
+            and (value < self.high if self.open_high else value <= self.high)
+        )
 
 
 @dataclass(frozen=True)
@@ -91,7 +109,8 @@ class Parameter:
     default : object
         A str, int, float, bool or list; a given value must have the same type.
     help : str
-        The comment that follows the assignment, without the rule at its beginning, if it has one.
+        The comment that follows the assignment, without the rule at its beginning, if
+        it has one.
     rule : Rule, optional
         Rule for valid values. By default, every value of the type is valid.
     """
@@ -108,7 +127,8 @@ class Parameter:
 
 
 def parse(code: str, chapter: str) -> dict[str, Parameter]:
-    """Read the code of a ``parameters`` cell: one assignment of a literal a line, with a comment behind it.
+    """Read the code of a ``parameters`` cell: one assignment of a literal a line, with
+    a comment behind it.
 
     Parameters
     ----------
@@ -119,11 +139,14 @@ def parse(code: str, chapter: str) -> dict[str, Parameter]:
     Raises
     ------
     ValueError
-        If the cell has anything else in it, a rule cannot be read, or a default breaks its own.
+        If the cell has anything else in it, a rule cannot be read, or a default breaks
+        its own.
 
     Examples
     --------
-    >>> found = parse('scale = "paper"  # one of "quick", "paper": of the grid', "bagging")["scale"]
+    >>> found = parse(
+    ...     'scale = "paper"  # one of "quick", "paper": of the grid', "bagging"
+    ... )["scale"]
     >>> found.help, found.rule.choices
     ('of the grid', ('quick', 'paper'))
     """
@@ -135,19 +158,23 @@ def parse(code: str, chapter: str) -> dict[str, Parameter]:
             found[name] = Parameter(name, ast.literal_eval(default), text, rule)
         except (AttributeError, ValueError, SyntaxError) as error:
             raise ValueError(
-                f"lines of the parameters cell of chapter {chapter!r} must be 'name = literal  # help', or with a rule "
-                f"'# RULE: help', got {line!r}"
+                f"lines of the parameters cell of chapter {chapter!r} must be 'name ="
+                f" literal  # help', or with a rule '# RULE: help', got {line!r}"
             ) from error
         check(found, {name: found[name].default}, chapter)
     return found
 
 
-def check(parameters: Mapping[str, Parameter], given: Mapping[str, object], chapter: str) -> dict[str, Any]:
-    """Give the values as a chapter takes them, or say what is wrong with the first that it cannot take.
+def check(
+    parameters: Mapping[str, Parameter], given: Mapping[str, object], chapter: str
+) -> dict[str, Any]:
+    """Give the values as a chapter takes them, or say what is wrong with the first that
+    it cannot take.
 
-    Each value has the type of the parameter's default afterwards. A whole number is taken for a float, a tuple for a
-    list. Text (from a command line) is read as a Python literal unless the default is text; ``true`` and ``false`` are
-    read as booleans.
+    Each value has the type of the parameter's default afterwards. A whole number is
+    taken for a float, a tuple for a list. Text (from a command line) is read as a
+    Python literal unless the default is text; ``true`` and ``false`` are read as
+    booleans.
 
     Parameters
     ----------
@@ -160,18 +187,25 @@ def check(parameters: Mapping[str, Parameter], given: Mapping[str, object], chap
     Raises
     ------
     ValueError
-        If there is no parameter of a name (the message lists the known ones), or a value breaks its rule.
+        If there is no parameter of a name (the message lists the known ones), or a
+        value breaks its rule.
     TypeError
         If a value is of another type than the default.
 
     Examples
     --------
-    >>> check(parse("sizes = [300, 500]  # each >= 1", "bagging"), {"sizes": "[200, 800]"}, "bagging")
+    >>> check(
+    ...     parse("sizes = [300, 500]  # each >= 1", "bagging"),
+    ...     {"sizes": "[200, 800]"},
+    ...     "bagging",
+    ... )
     {'sizes': [200, 800]}
     """
     if unknown := [name for name in given if name not in parameters]:
         known = ", ".join(parameters) or "none"
-        raise ValueError(f"unknown parameter {unknown[0]!r} for chapter {chapter!r}; known: {known}")
+        raise ValueError(
+            f"unknown parameter {unknown[0]!r} for chapter {chapter!r}; known: {known}"
+        )
     checked: dict[str, Any] = {}
     for name, value in given.items():
         default, rule = parameters[name].default, parameters[name].rule
@@ -179,10 +213,18 @@ def check(parameters: Mapping[str, Parameter], given: Mapping[str, object], chap
         try:
             checked[name] = _fitted(value, default)
         except (TypeError, ValueError, SyntaxError):
-            raise TypeError(f"{must} {_KINDS[type(default)]}, such as {default!r}, got {value!r}") from None
+            raise TypeError(
+                f"{must} {_KINDS[type(default)]}, such as {default!r}, got {value!r}"
+            ) from None
         if rule and (wrong := rule.wrong(checked[name])):
-            within = f"{wrong[0]!r} in {checked[name]!r}" if rule.each else repr(wrong[0])
-            words = f"a list, {rule.text}" + ", whole numbers" * rule.whole if rule.each else rule.text
+            within = (
+                f"{wrong[0]!r} in {checked[name]!r}" if rule.each else repr(wrong[0])
+            )
+            words = (
+                f"a list, {rule.text}" + ", whole numbers" * rule.whole
+                if rule.each
+                else rule.text
+            )
             raise ValueError(f"{must} {words}, got {within}")
     return checked
 
@@ -205,17 +247,29 @@ def _ruled(comment: str) -> tuple[Rule | None, str]:
     elif part["left"]:
         bound = {name: values[name] for name in ("low", "high")}
         bound |= {"open_low": part["left"] == "(", "open_high": part["right"] == ")"}
-    listed = {name: ast.literal_eval(f"[{part[name]}]") if part[name] else () for name in ("choices", "own")}
+    listed = {
+        name: ast.literal_eval(f"[{part[name]}]") if part[name] else ()
+        for name in ("choices", "own")
+    }
     whole = bool(values) and all(isinstance(value, int) for value in values.values())
     each = part["each"] is not None
-    rule = Rule(found[0], each, tuple(listed["choices"]), tuple(listed["own"]), whole=each and whole, **bound)
+    rule = Rule(
+        found[0],
+        each,
+        tuple(listed["choices"]),
+        tuple(listed["own"]),
+        whole=each and whole,
+        **bound,
+    )
     return rule, rest.removeprefix(": ")
 
 
 def _fitted(value: object, default: object) -> object:
     """Value in the type of the default; TypeError or ValueError if it cannot be."""
     if isinstance(value, str) and not isinstance(default, str):
-        value = ast.literal_eval(value.strip().capitalize() if isinstance(default, bool) else value.strip())
+        value = ast.literal_eval(
+            value.strip().capitalize() if isinstance(default, bool) else value.strip()
+        )
     if isinstance(default, float) and type(value) is int:
         return float(value)
     if isinstance(default, list) and isinstance(value, tuple):
@@ -236,7 +290,8 @@ class Chapter:
     Parameters
     ----------
     name : str
-        Name of the file without the ending, such as ``"bagging"`` for bagging.ipynb; unique in the book.
+        Name of the file without the ending, such as ``"bagging"`` for bagging.ipynb;
+        unique in the book.
     root : Path
         Folder of the book.
     folder : str
@@ -259,7 +314,9 @@ class Chapter:
 
     @property
     def of(self) -> str:
-        """Name of the chapter whose experiments this page reads; a page of evidence reads its chapter's experiments."""
+        """Name of the chapter whose experiments this page reads; a page of evidence
+        reads its chapter's experiments.
+        """
         return self.name.removesuffix(EVIDENCE)
 
     @cached_property
@@ -269,19 +326,28 @@ class Chapter:
         Raises
         ------
         ValueError
-            If the notebook does not have exactly one cell tagged ``parameters``, or the cell holds anything but
-            assignments of literals.
+            If the notebook does not have exactly one cell tagged ``parameters``, or the
+            cell holds anything but assignments of literals.
         """
-        cells = [cell for cell in _json(self.source)["cells"] if "parameters" in cell["metadata"].get("tags", [])]
+        cells = [
+            cell
+            for cell in _json(self.source)["cells"]
+            if "parameters" in cell["metadata"].get("tags", [])
+        ]
         if len(cells) != 1:
-            raise ValueError(f"{self.source} must have one cell tagged 'parameters', got {len(cells)}")
+            raise ValueError(
+                f"{self.source} must have one cell tagged 'parameters', got"
+                f" {len(cells)}"
+            )
         return parse("".join(cells[0]["source"]), self.name)
 
     @property
     def book_parameters(self) -> dict[str, Any]:
-        """Parameters with which the book executes the chapter, where they differ from its defaults.
+        """Parameters with which the book executes the chapter, where they differ from
+        its defaults.
 
-        With these parameters, the chapter reads only stored results and runs no experiment.
+        With these parameters, the chapter reads only stored results and runs no
+        experiment.
         """
         return {"compute": "stored"} if "compute" in self.parameters else {}
 
@@ -291,12 +357,14 @@ class Chapter:
         Parameters
         ----------
         given : mapping of str to object
-            Values by name; text is read as a Python literal if the default of the chapter is not text.
+            Values by name; text is read as a Python literal if the default of the
+            chapter is not text.
 
         Raises
         ------
         ValueError
-            If the chapter has no parameter of that name; the message lists the known names.
+            If the chapter has no parameter of that name; the message lists the known
+            names.
         TypeError
             If a value has another type than the default of the chapter.
         """
@@ -305,23 +373,33 @@ class Chapter:
     def digest(self, parameters: Mapping[str, Any] | None = None) -> str:
         """Compute the SHA-256 sum of everything that determines the executed chapter.
 
-        This includes the notebook, the package, the parameters and the stored results. These results are the files
-        whose names begin with the name of the chapter (``book/results/bagging*.csv``) and the files in
-        ``book/results/published`` whose names contain this name. A chapter and its evidence read no other results; the
-        scorecard and the ledger read all. If a parameter names a file, the content of the file counts too.
+        This includes the notebook, the package, the parameters and the stored results.
+        These results are the files whose names begin with the name of the chapter
+        (``book/results/bagging*.csv``) and the files in ``book/results/published``
+        whose names contain this name. A chapter and its evidence read no other results;
+        the scorecard and the ledger read all. If a parameter names a file, the content
+        of the file counts too.
 
         Parameters
         ----------
         parameters : mapping of str to object, optional
-            Parameters of the execution. Default: the parameters with which the book executes the chapter.
+            Parameters of the execution. Default: the parameters with which the book
+            executes the chapter.
         """
         results = self.root / "book" / "results"
         name = "" if self.name in SUMMARIES else self.of
-        stored = [*results.glob(f"{name}*.csv"), *(results / "published").glob(f"*{name}?*")]
+        stored = [
+            *results.glob(f"{name}*.csv"),
+            *(results / "published").glob(f"*{name}?*"),
+        ]
         total = hashlib.sha256()
-        own = self.root / "dpnotes"  # of a checkout; where the package is installed, it lies elsewhere
+        # of a checkout; where the package is installed, it lies elsewhere
+        own = self.root / "dpnotes"
         package = own if own.is_dir() else PACKAGE
-        for folder, paths in ((self.root, [self.source, *stored]), (package.parent, package.rglob("*.py"))):
+        for folder, paths in (
+            (self.root, [self.source, *stored]),
+            (package.parent, package.rglob("*.py")),
+        ):
             for path in sorted(paths):
                 total.update(f"{path.relative_to(folder).as_posix()}\n".encode())
                 total.update(hashlib.sha256(path.read_bytes()).digest())
@@ -329,15 +407,24 @@ class Chapter:
         return total.hexdigest()
 
     def run_name(self, parameters: Mapping[str, Any]) -> str:
-        """Make the name of the executed notebook from the parameters and the content of the files that they name."""
-        return self.name + (f"-{hashlib.sha256(_told(parameters)).hexdigest()[:6]}" if parameters else "")
+        """Make the name of the executed notebook from the parameters and the content
+        of the files that they name.
+        """
+        return self.name + (
+            f"-{hashlib.sha256(_told(parameters)).hexdigest()[:6]}"
+            if parameters
+            else ""
+        )
 
     def is_fresh(self) -> bool:
-        """Check whether the executed copy exists and an execution now would show the same."""
+        """Check whether the executed copy exists and an execution now would show the
+        same.
+        """
         return bool(self.recorded(self.executed).get("digest") == self.digest())
 
     def recorded(self, path: Path) -> dict[str, Any]:
-        """Read the record of an execution from a notebook; it is empty if the notebook has none or is damaged.
+        """Read the record of an execution from a notebook; it is empty if the notebook
+        has none or is damaged.
 
         The record has the digest and the parameters.
         """
@@ -365,7 +452,8 @@ def all_chapters(root: Path | None = None) -> list[Chapter]:
     root = root or book_folder()
     pages = map(PurePosixPath, parse_toc_yaml(root / "_toc.yml"))
     found = [Chapter(page.name, root, str(page.parent)) for page in pages]
-    return [chapter for chapter in found if chapter.source.is_file()]  # other pages are Markdown
+    # other pages are Markdown
+    return [chapter for chapter in found if chapter.source.is_file()]
 
 
 def chapter(name: str, root: Path | None = None) -> Chapter:
@@ -392,11 +480,15 @@ def chapter(name: str, root: Path | None = None) -> Chapter:
 
 
 def _told(parameters: Mapping[str, Any]) -> bytes:
-    """Digest of parameters, and of the files that they name: a reader's own data, and what is public of them."""
+    """Digest of parameters, and of the files that they name: a reader's own data,
+    and what is public of them.
+    """
     total = hashlib.sha256(json.dumps(parameters, sort_keys=True).encode())
     for value in parameters.values():
         if isinstance(value, str) and value and Path(value).is_file():
-            for path in filter(Path.is_file, (Path(value), Path(value).with_suffix(".toml"))):
+            for path in filter(
+                Path.is_file, (Path(value), Path(value).with_suffix(".toml"))
+            ):
                 total.update(hashlib.sha256(path.read_bytes()).digest())
     return total.digest()
 

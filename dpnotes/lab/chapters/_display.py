@@ -6,6 +6,7 @@ import inspect
 import re
 import textwrap
 from pathlib import Path
+from typing import Any
 
 from dpnotes.lab._places import PACKAGE
 
@@ -13,9 +14,11 @@ _DOCSTRING = re.compile(r'^ *r?""".*?"""\n+', re.MULTILINE | re.DOTALL)
 
 
 def glue(name: str, value: object) -> None:
-    r"""Save a value in the executed chapter; ``{glue:text}`name``` in a Markdown cell shows it.
+    r"""Save a value in the executed chapter; ``{glue:text}`name``` in a Markdown cell
+    shows it.
 
-    The effect is the same as ``myst_nb.glue(name, value, display=False)``, without Jupyter Book in the kernel.
+    The effect is the same as ``myst_nb.glue(name, value, display=False)``, without
+    Jupyter Book in the kernel.
 
     Parameters
     ----------
@@ -37,12 +40,14 @@ def glue(name: str, value: object) -> None:
 
 
 def show_source(thing: object) -> None:
-    """Show in a chapter the highlighted source of a function, class or module of the library.
+    """Show in a chapter the highlighted source of a function, class or module of the
+    library.
 
     Parameters
     ----------
     thing : function, class, method, property or module
-        The object whose source is shown. Its docstring is left out, because a page of the library shows it.
+        The object whose source is shown. Its docstring is left out, because a page of
+        the library shows it.
 
     Raises
     ------
@@ -51,7 +56,8 @@ def show_source(thing: object) -> None:
     """
     from IPython.display import Markdown, display
 
-    # As Markdown, not as IPython's Code: that brings colours of its own, which are for light pages only.
+    # As Markdown, not as IPython's Code: that brings colours of its own, which are for
+    # light pages only.
     display(Markdown(f"```python\n{source(thing)}\n```"))  # type: ignore[no-untyped-call]
 
 
@@ -68,8 +74,13 @@ def source(thing: object) -> str:
     >>> print(source(source).splitlines()[0])
     # dpnotes/lab/chapters/_display.py
     """
-    function = inspect.unwrap(thing.fget if isinstance(thing, property) and thing.fget else thing)  # type: ignore[arg-type]
+    function: Any = thing.fget if isinstance(thing, property) else thing
+    function = inspect.unwrap(function)
     code = textwrap.dedent(inspect.getsource(function)).rstrip()
     file = Path(inspect.getfile(function))
-    place = file.relative_to(PACKAGE.parent) if file.is_relative_to(PACKAGE) else Path(file.name)
+    place = (
+        file.relative_to(PACKAGE.parent)
+        if file.is_relative_to(PACKAGE)
+        else Path(file.name)
+    )
     return f"# {place.as_posix()}\n" + _DOCSTRING.sub("", code, count=1)

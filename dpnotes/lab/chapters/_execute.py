@@ -1,4 +1,6 @@
-"""Executing chapters with papermill: what a run shows, what it leaves behind, and when an earlier one will do."""
+"""Executing chapters with papermill: what a run shows, what it leaves behind, and
+when an earlier one will do.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ _EACH = 0.2  # seconds between two looks at what the kernel says
 
 
 class BookError(RuntimeError):
-    """Error for a chapter that was not executed or a book that was not built; earlier output is unchanged.
+    """Error for a chapter that was not executed or a book that was not built; earlier
+    output is unchanged.
 
     Parameters
     ----------
@@ -38,19 +41,27 @@ class BookError(RuntimeError):
     """
 
     def __init__(self, message: str, trace: str = "") -> None:
-        super().__init__(message, trace)  # both are args, so that the error travels between processes
+        # both are args, so that the error travels between processes
+        super().__init__(message, trace)
         self.trace = trace
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
-def execute(chapter: Chapter, parameters: Mapping[str, object], output: Path, *, echo: bool = False) -> float:
+def execute(
+    chapter: Chapter,
+    parameters: Mapping[str, object],
+    output: Path,
+    *,
+    echo: bool = False,
+) -> float:
     """Execute a chapter into a new notebook, which is written completely or not at all.
 
-    The kernel runs in the folder of the book, with the Python that runs this function. During the run, the unfinished
-    notebook is saved next to the output under a name that contains the number of this process; after a failure, it is
-    named ``NAME.partial.ipynb``.
+    The kernel runs in the folder of the book, with the Python that runs this function.
+    During the run, the unfinished notebook is saved next to the output under a name
+    that contains the number of this process; after a failure, it is named
+    ``NAME.partial.ipynb``.
 
     Parameters
     ----------
@@ -58,11 +69,11 @@ def execute(chapter: Chapter, parameters: Mapping[str, object], output: Path, *,
     parameters : mapping of str to object
         See `Chapter.check`.
     output : Path
-        Path of the executed notebook; its folder is made. The metadata of the notebook hold the parameters and the
-        digest.
+        Path of the executed notebook; its folder is made. The metadata of the notebook
+        hold the parameters and the digest.
     echo : bool
-        Whether to show, on standard error, the titles of the sections as they are reached, the progress over rows, and
-        the text that cells write there.
+        Whether to show, on standard error, the titles of the sections as they are
+        reached, the progress over rows, and the text that cells write there.
 
     Returns
     -------
@@ -82,17 +93,23 @@ def execute(chapter: Chapter, parameters: Mapping[str, object], output: Path, *,
 
     start = time.perf_counter()
     given = chapter.check(parameters)
-    digest = chapter.digest(given)  # before execution: what is changed meanwhile makes the copy stale
+    # before execution: what is changed meanwhile makes the copy stale
+    digest = chapter.digest(given)
     output.parent.mkdir(parents=True, exist_ok=True)
     for leftover in leftovers(output.parent, f"{output.stem}.", ".partial.ipynb"):
         leftover.unlink(missing_ok=True)
-    partial = output.with_name(f"{output.stem}.{os.getpid()}-{threading.get_ident()}.partial.ipynb")
+    partial = output.with_name(
+        f"{output.stem}.{os.getpid()}-{threading.get_ident()}.partial.ipynb"
+    )
     failed = output.with_name(f"{output.stem}.partial.ipynb")
     seen = f"the notebook as far as it went is {failed}"
-    for talkative in ("papermill", "traitlets", "asyncio"):  # of a kernel that died or was stopped: it is said below
+    # of a kernel that died or was stopped: it is said below
+    for talkative in ("papermill", "traitlets", "asyncio"):
         logging.getLogger(talkative).setLevel(logging.CRITICAL)
     try:
-        showing: AbstractContextManager[dict[str, Any]] = _shown(start) if echo else nullcontext({})
+        showing: AbstractContextManager[dict[str, Any]] = (
+            _shown(start) if echo else nullcontext({})
+        )
         with showing as hooks:
             notebook = papermill.execute_notebook(
                 _literal(chapter.source),
@@ -103,18 +120,28 @@ def execute(chapter: Chapter, parameters: Mapping[str, object], output: Path, *,
                 progress_bar=False,
                 stderr_file=sys.stderr if echo else None,
                 start_timeout=120,
-                extra_arguments=["--log-level=50"],  # no notice of TCP (it stays here), none of a late interrupt
+                # no notice of TCP (it stays here), none of a late interrupt
+                extra_arguments=["--log-level=50"],
                 **hooks,
             )
-        notebook.metadata["dpnotes"] = {"digest": digest, "parameters": given, "rows": _rows(chapter, output.parent)}
+        notebook.metadata["dpnotes"] = {
+            "digest": digest,
+            "parameters": given,
+            "rows": _rows(chapter, output.parent),
+        }
         nbformat.write(notebook, partial)
         partial.replace(output)  # atomic: both are in one folder
     except papermill.PapermillExecutionError as error:
         where = f"chapter {chapter.name!r} failed in cell {error.exec_count}"
         trace = click.unstyle("\n".join(error.traceback))
-        raise BookError(f"{where}: {error.ename}: {error.evalue}; {seen}", trace) from None
+        raise BookError(
+            f"{where}: {error.ename}: {error.evalue}; {seen}", trace
+        ) from None
     except DeadKernelError:
-        raise BookError(f"chapter {chapter.name!r}: its kernel died, for want of memory perhaps; {seen}") from None
+        raise BookError(
+            f"chapter {chapter.name!r}: its kernel died, for want of memory perhaps;"
+            f" {seen}"
+        ) from None
     finally:
         if partial.is_file():
             partial.replace(failed)
@@ -122,16 +149,20 @@ def execute(chapter: Chapter, parameters: Mapping[str, object], output: Path, *,
     return time.perf_counter() - start
 
 
-def is_unchanged(chapter: Chapter, parameters: Mapping[str, object], output: Path) -> bool:
+def is_unchanged(
+    chapter: Chapter, parameters: Mapping[str, object], output: Path
+) -> bool:
     """Check whether executing a chapter would reproduce an executed notebook.
 
-    This is so if the chapter, the package, the published results, the files that parameters name, and the rows next to
-    the notebook are unchanged. A run of all rows (``compute="all"``) is never skipped. The parameters are those of
-    `execute`.
+    This is so if the chapter, the package, the published results, the files that
+    parameters name, and the rows next to the notebook are unchanged. A run of all rows
+    (``compute="all"``) is never skipped. The parameters are those of `execute`.
     """
     given = chapter.check(parameters)
     recorded = chapter.recorded(output)
-    same = recorded.get("digest") == chapter.digest(given) and recorded.get("rows") == _rows(chapter, output.parent)
+    same = recorded.get("digest") == chapter.digest(given) and recorded.get(
+        "rows"
+    ) == _rows(chapter, output.parent)
     return same and given.get("compute") != "all"
 
 
@@ -144,15 +175,19 @@ def _rows(chapter: Chapter, folder: Path) -> str:
 
 
 def _literal(path: Path) -> str:
-    """A path as papermill takes it, which would replace names in braces by parameters."""
+    """A path as papermill takes it, which would replace names in braces by
+    parameters.
+    """
     return str(path).replace("{", "{{").replace("}", "}}")
 
 
 @contextmanager
 def _shown(start: float, stream: TextIO | None = None) -> Iterator[dict[str, Any]]:
-    """Show titles of cells, and what sweeps in the kernel say; gives papermill's hook for the first.
+    """Show titles of cells, and what sweeps in the kernel say; gives papermill's hook
+    for the first.
 
-    A kernel's own output belongs into the notebook. What is for the terminal alone, it writes into a file.
+    A kernel's own output belongs into the notebook. What is for the terminal alone, it
+    writes into a file.
     """
     stream = stream or sys.stderr
     with TemporaryDirectory(prefix="dpnotes.") as folder:
@@ -164,7 +199,8 @@ def _shown(start: float, stream: TextIO | None = None) -> Iterator[dict[str, Any
             nonlocal at
             with turn:
                 said = channel.read_bytes()[at:]
-                whole = len(said.decode("utf-8", "ignore").encode())  # a character may be written in part
+                # a character may be written in part
+                whole = len(said.decode("utf-8", "ignore").encode())
                 stream.write(said[:whole].decode("utf-8"))
                 stream.flush()
                 at += whole
@@ -174,14 +210,26 @@ def _shown(start: float, stream: TextIO | None = None) -> Iterator[dict[str, Any
                 copy()
 
         def title(cell: Mapping[str, Any], cell_index: int) -> None:  # nbclient's names
-            found = _TITLE.search(cell["source"]) if cell["cell_type"] == "markdown" else None
+            found = (
+                _TITLE.search(cell["source"])
+                if cell["cell_type"] == "markdown"
+                else None
+            )
             if found:
                 copy()
-                print(f"{time.perf_counter() - start:6.0f} s  {found[1]}", file=stream, flush=True)
+                print(
+                    f"{time.perf_counter() - start:6.0f} s  {found[1]}",
+                    file=stream,
+                    flush=True,
+                )
 
         width = shutil.get_terminal_size().columns - 1
-        slow = {} if stream.isatty() else {"TQDM_MININTERVAL": "30"}  # a log is not a terminal
-        before = {name: os.environ.get(name) for name in (CHANNEL, "TQDM_NCOLS", "TQDM_MININTERVAL")}
+        # a log is not a terminal
+        slow = {} if stream.isatty() else {"TQDM_MININTERVAL": "30"}
+        before = {
+            name: os.environ.get(name)
+            for name in (CHANNEL, "TQDM_NCOLS", "TQDM_MININTERVAL")
+        }
         os.environ.update({CHANNEL: str(channel), "TQDM_NCOLS": str(width)} | slow)
         follower = threading.Thread(target=follow, daemon=True)
         follower.start()

@@ -1,4 +1,6 @@
-"""Laying the book out in a folder of its own: what the installed package brings of pages, settings and rows."""
+"""Laying the book out in a folder of its own: what the installed package brings of
+pages, settings and rows.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +13,20 @@ from dpnotes import __version__
 from dpnotes.lab._places import CHECKOUT, MARK, PACKAGED
 
 
-def lay_out(folder: Path, *, force: bool = False, source: Path = PACKAGED) -> tuple[list[str], list[str]]:
+def lay_out(
+    folder: Path, *, force: bool = False, source: Path = PACKAGED
+) -> tuple[list[str], list[str]]:
     """Copy the book into a folder, or update an earlier copy to this version.
 
-    Each file is written completely or not at all. Files that the reader changed, including files with adopted rows, are
-    not overwritten. Other files in the folder are not touched.
+    Each file is written completely or not at all. Files that the reader changed,
+    including files with adopted rows, are not overwritten. Other files in the folder
+    are not touched.
 
     Parameters
     ----------
     folder : Path
-        A folder that is new, empty, or made by this function before; it is made if it does not exist.
+        A folder that is new, empty, or made by this function before; it is made if it
+        does not exist.
     force : bool
         Overwrite the reader's changes to files of the book.
     source : Path
@@ -29,30 +35,54 @@ def lay_out(folder: Path, *, force: bool = False, source: Path = PACKAGED) -> tu
     Returns
     -------
     tuple of list of str
-        Names of the files that were written, and of the changed files that were not overwritten.
+        Names of the files that were written, and of the changed files that were not
+        overwritten.
 
     Raises
     ------
     FileNotFoundError
-        If the package contains no copy of the book. A checkout contains none, because the book's own files are there.
+        If the package contains no copy of the book. A checkout contains none, because
+        the book's own files are there.
     ValueError
         If the folder contains other files, or its list of files is damaged.
     """
     if not source.is_dir():
-        raise FileNotFoundError(f"the package contains no book; the book of the checkout {CHECKOUT} is used everywhere")
+        raise FileNotFoundError(
+            f"the package contains no book; the book of the checkout {CHECKOUT} is used"
+            " everywhere"
+        )
     mark = folder / MARK
     before = _marked(mark)
     if not mark.is_file() and folder.is_dir() and any(folder.iterdir()):
-        raise ValueError(f"FOLDER must be new, empty, or made by `dpnotes book`, got {folder}, which has other files")
-    files = {path.relative_to(source).as_posix(): path for path in sorted(source.rglob("*")) if path.is_file()}
+        raise ValueError(
+            f"FOLDER must be new, empty, or made by `dpnotes book`, got {folder}, which"
+            " has other files"
+        )
+    files = {
+        path.relative_to(source).as_posix(): path
+        for path in sorted(source.rglob("*"))
+        if path.is_file()
+    }
     fresh = {name: _sum(path) for name, path in files.items()}
     found = {name: _sum(folder / name) for name in files if (folder / name).is_file()}
-    kept = [name for name, own in found.items() if not force and own not in (before.get(name), fresh[name])]
-    written = [name for name in files if name not in kept and found.get(name) != fresh[name]]
-    _write(mark, json.dumps({"version": __version__, "files": before}).encode())  # an interrupted one is gone on with
+    kept = [
+        name
+        for name, own in found.items()
+        if not force and own not in (before.get(name), fresh[name])
+    ]
+    written = [
+        name for name in files if name not in kept and found.get(name) != fresh[name]
+    ]
+    # an interrupted one is gone on with
+    _write(mark, json.dumps({"version": __version__, "files": before}).encode())
     for name in written:
         _write(folder / name, files[name].read_bytes())
-    _write(mark, json.dumps({"version": __version__, "files": before | fresh}, indent=1).encode())
+    _write(
+        mark,
+        json.dumps(
+            {"version": __version__, "files": before | fresh}, indent=1
+        ).encode(),
+    )
     return written, kept
 
 
@@ -61,9 +91,16 @@ def _marked(mark: Path) -> dict[str, str]:
     if not mark.is_file():
         return {}
     try:
-        return {str(name): str(own) for name, own in json.loads(mark.read_text(encoding="utf-8"))["files"].items()}
+        return {
+            str(name): str(own)
+            for name, own in json.loads(mark.read_text(encoding="utf-8"))[
+                "files"
+            ].items()
+        }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{mark} is damaged; delete the folder, or lay the book out in another one") from error
+        raise ValueError(
+            f"{mark} is damaged; delete the folder, or lay the book out in another one"
+        ) from error
 
 
 def _sum(path: Path) -> str:

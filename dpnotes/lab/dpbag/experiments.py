@@ -1,4 +1,6 @@
-"""Experiments of the chapter on differentially private bagging (Jordon, Yoon and van der Schaar 2019)."""
+"""Experiments of the chapter on differentially private bagging (Jordon, Yoon and van
+der Schaar 2019).
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,15 @@ from dpnotes.lab.dpbag.runs import PAID, Codes, Labelled, Thirds, affordable, th
 
 
 @experiment("dpbag.student")
-def student(*, accountant: str, epsilon: Any, delta: Any, device: str = "auto", **row: Any) -> dict[str, Any]:
-    """Label public rows by the private vote of teachers until a budget is spent, and score a student of the labels.
+def student(
+    *, accountant: str, epsilon: Any, delta: Any, device: str = "auto", **row: Any
+) -> dict[str, Any]:
+    """Label public rows by the private vote of teachers until a budget is spent, and
+    score a student of the labels.
 
-    Rows with the same ``dataset``, ``teachers``, ``n_teachers``, ``n_partitions`` and ``seed`` share teachers, public
-    rows and noise. The teachers are trained only once if these rows follow each other in one process.
+    Rows with the same ``dataset``, ``teachers``, ``n_teachers``, ``n_partitions`` and
+    ``seed`` share teachers, public rows and noise. The teachers are trained only once
+    if these rows follow each other in one process.
 
     Parameters
     ----------
@@ -35,7 +41,8 @@ def student(*, accountant: str, epsilon: Any, delta: Any, device: str = "auto", 
     n_teachers, n_partitions : int
         The paper's n and k. With k = 1 the method is subsample-and-aggregate.
     accountant : {"personalised", "naive", "tight", "none"}
-        Accountant of :class:`dpnotes.methods.DPBag`. ``"none"`` trains one model on all private rows and their labels.
+        Accountant of :class:`dpnotes.methods.DPBag`. ``"none"`` trains one model on all
+        private rows and their labels.
     epsilon, delta : float or None
     seed : int
         Seed of the thirds, the partitions, the noise and the learners.
@@ -44,30 +51,44 @@ def student(*, accountant: str, epsilon: Any, delta: Any, device: str = "auto", 
     Returns
     -------
     dict
-        labels (their number), label_accuracy (the fraction of correct labels), accuracy, auroc, auprc, epsilon_spent,
-        adjacency, status, paid_0 to paid_100 (quantiles, over the private records, of the epsilon that the personalised
+        labels (their number), label_accuracy (the fraction of correct labels),
+        accuracy, auroc, auprc, epsilon_spent, adjacency, status, paid_0 to paid_100
+        (quantiles, over the private records, of the epsilon that the personalised
         accountant gives them), data and device.
     """
     teachers, n_teachers = row["teachers"], row["n_teachers"]
     if accountant == "none":
         records = thirds(row["dataset"], row["seed"])
         model = runs.student(teachers, *records.private, row["seed"])
-        return _scored(model, records.private, records.private.y, records, device) | {"status": "none"}
+        return _scored(model, records.private, records.private.y, records, device) | {
+            "status": "none"
+        }
     budgets = tuple(sorted({*grids.BUDGETS, (float(epsilon), float(delta))}))
     done = runs.run(**row, device=device, budgets=budgets)
     public = done.thirds.public
     guarantee: dict[str, Any]
     if accountant == "personalised":
         labels, paid, spent = done.stops[epsilon, delta]
-        guarantee = {"epsilon_spent": spent, "adjacency": "add-remove", "status": "per-instance"}
+        guarantee = {
+            "epsilon_spent": spent,
+            "adjacency": "add-remove",
+            "status": "per-instance",
+        }
         guarantee |= dict(zip(PAID, paid.tolist(), strict=True))
     else:
         analysis = "tight" if accountant == "tight" else "published"
         labels = min(affordable(epsilon, delta, n_teachers, analysis), len(public.y))
         profile = accounting.noisy_vote(
-            inverse_scale=2 / n_teachers, answers=labels, adjacency="replace-one", analysis=analysis
+            inverse_scale=2 / n_teachers,
+            answers=labels,
+            adjacency="replace-one",
+            analysis=analysis,
         )
-        guarantee = {"epsilon_spent": profile.epsilon(delta), "adjacency": profile.adjacency, "status": profile.status}
+        guarantee = {
+            "epsilon_spent": profile.epsilon(delta),
+            "adjacency": profile.adjacency,
+            "status": profile.status,
+        }
     released = done.labels[:labels]
     model = runs.student(teachers, public.X[:labels], released, done.student_seed)
     return _scored(model, public, released, done.thirds, device) | guarantee
@@ -75,13 +96,21 @@ def student(*, accountant: str, epsilon: Any, delta: Any, device: str = "auto", 
 
 @experiment("dpbag.filtered")
 def filtered(
-    *, epsilon: float, delta: float, confidence: float, vote_fraction: float, device: str = "auto", **row: Any
+    *,
+    epsilon: float,
+    delta: float,
+    confidence: float,
+    vote_fraction: float,
+    device: str = "auto",
+    **row: Any,
 ) -> dict[str, Any]:
-    """Label public rows by :class:`dpnotes.methods.FilteredVote` under (epsilon, delta); score a student of the labels.
+    """Label public rows by :class:`dpnotes.methods.FilteredVote` under (epsilon,
+    delta); score a student of the labels.
 
-    The number of labelled rows is the number of answers that the Laplace vote of ``n_teachers`` may give under the same
-    budget by tight accounting, but at most all rows. The noise is the smallest that lets a teacher vote on
-    ``vote_fraction`` of these rows.
+    The number of labelled rows is the number of answers that the Laplace vote of
+    ``n_teachers`` may give under the same budget by tight accounting, but at most all
+    rows. The noise is the smallest that lets a teacher vote on ``vote_fraction`` of
+    these rows.
 
     Parameters
     ----------
@@ -95,8 +124,9 @@ def filtered(
     Returns
     -------
     dict
-        labels, votes (budget of each teacher), sigma, label_accuracy, accuracy, auroc, auprc, retired (fraction of the
-        teachers that have stopped voting in the end, which must not be published), adjacency, status, data and device.
+        labels, votes (budget of each teacher), sigma, label_accuracy, accuracy, auroc,
+        auprc, retired (fraction of the teachers that have stopped voting in the end,
+        which must not be published), adjacency, status, data and device.
     """
     from dpnotes.methods import FilteredVote
 
@@ -106,9 +136,15 @@ def filtered(
     votes = max(1, round(vote_fraction * labels))
     sigma = accounting.gaussian_sigma(epsilon, delta, sensitivity=math.sqrt(2 * votes))
     vote = FilteredVote(
-        n_models=n, n_partitions=k, answers=votes, sigma=sigma, confidence=confidence, adjacency="add-remove",
-        device=device, noise_seed=seed,
-    ).fit(*records.private)  # fmt: skip
+        n_models=n,
+        n_partitions=k,
+        answers=votes,
+        sigma=sigma,
+        confidence=confidence,
+        adjacency="add-remove",
+        device=device,
+        noise_seed=seed,
+    ).fit(*records.private)
     asked = records.public.X[:labels]
     released = vote.predict(asked)
     model = runs.student("logistic", asked, released, seed)
@@ -122,13 +158,16 @@ def filtered(
 
 
 @experiment("dpbag.cause")
-def cause(*, dataset: str, setting: str, seed: int, device: str = "auto", **row: Any) -> dict[str, Any]:
+def cause(
+    *, dataset: str, setting: str, seed: int, device: str = "auto", **row: Any
+) -> dict[str, Any]:
     """Compute a row of :func:`student` with other settings of the learners.
 
     Parameters
     ----------
     dataset, seed, device, row
-        The same as for :func:`student`, but without teachers. The row has the same thirds, partitions and noise.
+        The same as for :func:`student`, but without teachers. The row has the same
+        thirds, partitions and noise.
     setting : str
         One of :data:`dpnotes.lab.dpbag.grids.SETTINGS`.
 
@@ -144,21 +183,33 @@ def cause(*, dataset: str, setting: str, seed: int, device: str = "auto", **row:
     records, model = thirds(dataset, seed), runs.learner(learners, **settings)
     private, public = records.private, records.public
     if row["accountant"] == "none":
-        return _scored(model.set_params(random_state=seed).fit(*private), private, private.y, records, device)
+        return _scored(
+            model.set_params(random_state=seed).fit(*private),
+            private,
+            private.y,
+            records,
+            device,
+        )
     logistic = learners == "logistic"
     dtype = np.float64 if logistic else np.float32  # as in the row there
     vote = DPBag(
-        estimator=model if logistic else BoostedTreesClassifier(device="cpu"), student=model,
-        partitions="balanced", adjacency="replace-one", device=device, noise_seed=seed,
-        n_models=row.pop("n_teachers"), **row,
-    )  # fmt: skip
+        estimator=model if logistic else BoostedTreesClassifier(device="cpu"),
+        student=model,
+        partitions="balanced",
+        adjacency="replace-one",
+        device=device,
+        noise_seed=seed,
+        n_models=row.pop("n_teachers"),
+        **row,
+    )
     vote.fit(private.X.astype(dtype), private.y, public=public.X.astype(dtype))
     return _scored(vote.student_, public, vote.labels_, records, device)
 
 
 @experiment("dpbag.cost")
 def cost(*, device: str = "auto", **row: Any) -> dict[str, Any]:
-    """Measure processor time and memory of all rows of :func:`student` that share teachers.
+    """Measure processor time and memory of all rows of :func:`student` that share
+    teachers.
 
     Parameters
     ----------
@@ -168,16 +219,21 @@ def cost(*, device: str = "auto", **row: Any) -> dict[str, Any]:
     Returns
     -------
     dict
-        teachers_seconds (for teachers, votes and accounts), students_seconds, peak_memory, data and device. The seconds
-        are processor time of this process, without reading the data. The memory is the largest memory of the process
-        in MiB, or None if the system does not report it.
+        teachers_seconds (for teachers, votes and accounts), students_seconds,
+        peak_memory, data and device. The seconds are processor time of this process,
+        without reading the data. The memory is the largest memory of the process in
+        MiB, or None if the system does not report it.
     """
     from dpnotes.learners import device_name
 
     records = thirds(row["dataset"], row["seed"])
     runs.run.cache_clear()
     alone = row["n_teachers"] == row["n_partitions"] == 1
-    rows = [grids.NOTHING] if alone else grids.of_setting(row["n_teachers"], row["n_partitions"])
+    rows = (
+        [grids.NOTHING]
+        if alone
+        else grids.of_setting(row["n_teachers"], row["n_partitions"])
+    )
 
     def vote() -> None:
         if not alone:
@@ -188,7 +244,10 @@ def cost(*, device: str = "auto", **row: Any) -> dict[str, Any]:
             shared: dict[str, Any] = {**row, **each}
             student(device=device, **shared)
 
-    (teaching, first), (learning, second) = seconds_and_memory(vote), seconds_and_memory(learn)
+    (teaching, first), (learning, second) = (
+        seconds_and_memory(vote),
+        seconds_and_memory(learn),
+    )
     return {
         "teachers_seconds": teaching,
         "students_seconds": learning,
@@ -199,7 +258,8 @@ def cost(*, device: str = "auto", **row: Any) -> dict[str, Any]:
 
 
 def seconds_and_memory(call: Callable[[], object]) -> tuple[float, float | None]:
-    """Measure a call: processor time in seconds, and the largest memory of the whole process in MiB.
+    """Measure a call: processor time in seconds, and the largest memory of the whole
+    process in MiB.
 
     The memory is None if the system does not report it (Linux does).
     """
@@ -210,15 +270,20 @@ def seconds_and_memory(call: Callable[[], object]) -> tuple[float, float | None]
         return time.process_time() - start
 
     try:
-        Path("/proc/self/clear_refs").write_text("5")  # the system's own peak starts again from what is held now
+        # the system's own peak starts again from what is held now
+        Path("/proc/self/clear_refs").write_text("5")
     except OSError:
         return seconds(), None
     taken, status = seconds(), Path("/proc/self/status").read_text()
     return taken, int(re.findall(r"VmHWM:\s*(\d+)", status)[0]) / 1024
 
 
-def _scored(model: Any, asked: Labelled, released: Codes, records: Thirds, device: str) -> dict[str, Any]:
-    """What a row says of the labels that were released for the first of the rows asked, and of their student."""
+def _scored(
+    model: Any, asked: Labelled, released: Codes, records: Thirds, device: str
+) -> dict[str, Any]:
+    """What a row says of the labels that were released for the first of the rows
+    asked, and of their student.
+    """
     from dpnotes.learners import device_name
 
     return {
@@ -230,15 +295,33 @@ def _scored(model: Any, asked: Labelled, released: Codes, records: Thirds, devic
     }
 
 
-_SCORES = {"labels": 5, "label_accuracy": 0.02, "accuracy": 0.01, "auroc": 0.03, "auprc": 0.03}
+_SCORES = {
+    "labels": 5,
+    "label_accuracy": 0.02,
+    "accuracy": 0.01,
+    "auroc": 0.03,
+    "auprc": 0.03,
+}
 _TOLERANCE = {**_SCORES, "epsilon_spent": 1e-2, **dict.fromkeys(PAID, 0.02)}
-_TIMES = dict.fromkeys(("teachers_seconds", "students_seconds", "peak_memory"), math.inf)  # of the machine
+# of the machine
+_TIMES = dict.fromkeys(
+    ("teachers_seconds", "students_seconds", "peak_memory"), math.inf
+)
 Scales = dict[str, Callable[[], Grid]]
 
 
 def _students(dataset: str, teachers: str, **quick: Callable[[], Grid]) -> Experiment:
-    name, paper = f"dpbag_{dataset.removesuffix('130')}_{teachers}", partial(grids.student, dataset, teachers)
-    return Experiment(name, student, {"paper": paper, **quick}, tolerance=_TOLERANCE, cost=grids.seconds)
+    name, paper = (
+        f"dpbag_{dataset.removesuffix('130')}_{teachers}",
+        partial(grids.student, dataset, teachers),
+    )
+    return Experiment(
+        name,
+        student,
+        {"paper": paper, **quick},
+        tolerance=_TOLERANCE,
+        cost=grids.seconds,
+    )
 
 
 def _quick(grid: Callable[..., Grid], **own: str) -> Scales:
@@ -253,7 +336,11 @@ EXPERIMENTS = [
     _students("adult", "boosting"),
     _students("diabetes130", "logistic"),
     _students("diabetes130", "boosting"),
-    Experiment("dpbag_filtered", filtered, _FILTERS, tolerance=_FILTERED, cost=grids.seconds),
+    Experiment(
+        "dpbag_filtered", filtered, _FILTERS, tolerance=_FILTERED, cost=grids.seconds
+    ),
     Experiment("dpbag_causes", cause, _CAUSES, tolerance=_SCORES, cost=grids.seconds),
-    Experiment("dpbag_cost", cost, {"paper": grids.cost}, tolerance=_TIMES, cost=grids.seconds),
+    Experiment(
+        "dpbag_cost", cost, {"paper": grids.cost}, tolerance=_TIMES, cost=grids.seconds
+    ),
 ]

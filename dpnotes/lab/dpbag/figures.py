@@ -16,11 +16,13 @@ from dpnotes.mechanisms import Partitions
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LIMITS = {"labels": 25.0, "accuracy": 5.0, "auroc": 8.0, "auprc": 12.0}  # of the colours of differences
+# of the colours of differences
+LIMITS = {"labels": 25.0, "accuracy": 5.0, "auroc": 8.0, "auprc": 12.0}
 
 
 def touched_teachers(cut: Partitions, record: int) -> Figure:
-    """Draw which teacher of each partition is trained on which record, and highlight who shares a teacher with one.
+    """Draw which teacher of each partition is trained on which record, and highlight
+    who shares a teacher with one.
 
     Parameters
     ----------
@@ -38,28 +40,56 @@ def touched_teachers(cut: Partitions, record: int) -> Figure:
     for j, chunks in enumerate(cut.chunk.T):
         together = chunks == chunks[record]
         others = np.flatnonzero(~together)
-        axes.scatter(others, np.full(len(others), j), s=26, c=colors[chunks[others]], alpha=0.3, linewidths=0)
+        axes.scatter(
+            others,
+            np.full(len(others), j),
+            s=26,
+            c=colors[chunks[others]],
+            alpha=0.3,
+            linewidths=0,
+        )
         own = np.flatnonzero(together)
-        axes.plot(own, np.full(len(own), j), color=colors[chunks[record]], linewidth=1.2, zorder=1)
-        axes.scatter(own, np.full(len(own), j), s=60, c=colors[chunks[own]], edgecolors="0.15", linewidths=0.8)
+        axes.plot(
+            own,
+            np.full(len(own), j),
+            color=colors[chunks[record]],
+            linewidth=1.2,
+            zorder=1,
+        )
+        axes.scatter(
+            own,
+            np.full(len(own), j),
+            s=60,
+            c=colors[chunks[own]],
+            edgecolors="0.15",
+            linewidths=0.8,
+        )
     axes.axvline(record, color="0.15", linewidth=1, linestyle=":", zorder=0)
     for chunk in range(cut.n_chunks):
         axes.scatter([], [], s=40, color=colors[chunk], label=f"teacher {chunk}")
-    axes.set(xlabel="record", ylabel="partition", yticks=range(k), xlim=(-1, n), ylim=(k - 0.5, -0.5))
+    axes.set(
+        xlabel="record",
+        ylabel="partition",
+        yticks=range(k),
+        xlim=(-1, n),
+        ylim=(k - 0.5, -0.5),
+    )
     axes.grid(visible=False)
     figure.legend(loc="outside upper center", ncols=cut.n_chunks)
     return figure
 
 
 def differences(tables: dict[str, pd.DataFrame]) -> Figure:
-    """Draw our value minus the published value of every cell, one panel for each metric.
+    """Draw our value minus the published value of every cell, one panel for each
+    metric.
 
     A frame marks a cell that differs by the rule of verdicts.
 
     Parameters
     ----------
     tables : dict of metric to DataFrame
-        Tables of :func:`dpnotes.lab.dpbag.tables.cells`. Counts are compared in per cent, performances in points.
+        Tables of :func:`dpnotes.lab.dpbag.tables.cells`. Counts are compared in per
+        cent, performances in points.
 
     Returns
     -------
@@ -67,7 +97,9 @@ def differences(tables: dict[str, pd.DataFrame]) -> Figure:
     """
     from matplotlib.patches import Rectangle
 
-    settings = list(dict.fromkeys(map(_setting, pd.concat(tables.values()).itertuples())))
+    settings = list(
+        dict.fromkeys(map(_setting, pd.concat(tables.values()).itertuples()))
+    )
     figure = blank(9.2, 0.27 * len(settings) + 1.6)
     every = figure.subplots(1, len(tables), sharey=True)
     for axes, (metric, table) in zip(every, tables.items(), strict=True):
@@ -76,17 +108,43 @@ def differences(tables: dict[str, pd.DataFrame]) -> Figure:
         row: Any
         for row in table.itertuples():
             at = settings.index(_setting(row))
-            first, width = (0, len(epsilons)) if row.method == "npb" else (epsilons.index(row.epsilon), 1)
-            values[at, first : first + width] = 100 * (row.relative if metric == "labels" else row.difference)
+            first, width = (
+                (0, len(epsilons))
+                if row.method == "npb"
+                else (epsilons.index(row.epsilon), 1)
+            )
+            values[at, first : first + width] = 100 * (
+                row.relative if metric == "labels" else row.difference
+            )
             if row.agrees is False:
-                frame: dict[str, Any] = {"fill": False, "edgecolor": "black", "linewidth": 1.2}
-                axes.add_patch(Rectangle((first - 0.46, at - 0.46), width - 0.08, 0.92, **frame))
-        axes.imshow(values, cmap="RdBu_r", vmin=-LIMITS[metric], vmax=LIMITS[metric], aspect="auto")
+                frame: dict[str, Any] = {
+                    "fill": False,
+                    "edgecolor": "black",
+                    "linewidth": 1.2,
+                }
+                axes.add_patch(
+                    Rectangle((first - 0.46, at - 0.46), width - 0.08, 0.92, **frame)
+                )
+        axes.imshow(
+            values,
+            cmap="RdBu_r",
+            vmin=-LIMITS[metric],
+            vmax=LIMITS[metric],
+            aspect="auto",
+        )
         for at, column in zip(*np.nonzero(~np.isnan(values)), strict=True):
             if settings[at] == METHODS["npb"] and column != 1:
                 continue  # one number, for all epsilons
             ink = "white" if abs(values[at, column]) > 0.7 * LIMITS[metric] else "black"
-            axes.text(column, at, f"{values[at, column]:+.1f}", ha="center", va="center", fontsize=7, color=ink)
+            axes.text(
+                column,
+                at,
+                f"{values[at, column]:+.1f}",
+                ha="center",
+                va="center",
+                fontsize=7,
+                color=ink,
+            )
         unit = "%" if metric == "labels" else "points"
         axes.set_title(f"{METRICS[metric]}, {unit}", fontsize=10)
         axes.set_xticks(range(len(epsilons)), [f"{epsilon:g}" for epsilon in epsilons])
@@ -104,7 +162,8 @@ def _setting(row: Any) -> str:
 
 
 def variants(table: pd.DataFrame, *, n_teachers: int) -> Figure:
-    """Draw the student's AUROC against epsilon, for the variants of :func:`dpnotes.lab.dpbag.tables.variants`.
+    """Draw the student's AUROC against epsilon, for the variants of
+    :func:`dpnotes.lab.dpbag.tables.variants`.
 
     Parameters
     ----------
@@ -116,21 +175,35 @@ def variants(table: pd.DataFrame, *, n_teachers: int) -> Figure:
     matplotlib.figure.Figure
     """
     shown = table[table["n_teachers"] == n_teachers]
-    groups = [rows for _, rows in shown.groupby([*VARIANT, "k"], sort=False, dropna=False)]
+    groups = [
+        rows for _, rows in shown.groupby([*VARIANT, "k"], sort=False, dropna=False)
+    ]
     figure = blank(9.0, 3.9)
     epsilons = sorted(shown["epsilon"].unique())
     for axes, filtered, title in zip(
-        figure.subplots(1, 2, sharey=True), (False, True), ("votes", "filters"), strict=True
+        figure.subplots(1, 2, sharey=True),
+        (False, True),
+        ("votes", "filters"),
+        strict=True,
     ):
-        own = [rows for rows in groups if (rows["method"].iloc[0] == FILTER) is filtered]
+        own = [
+            rows for rows in groups if (rows["method"].iloc[0] == FILTER) is filtered
+        ]
         for i, (rows, style) in enumerate(zip(own, line_styles(len(own)), strict=True)):
             first = next(rows.itertuples())
             proved = first.guarantee == "proved"
             axes.errorbar(
-                rows["epsilon"] * 1.02 ** (i - len(own) / 2), rows["auroc"], yerr=rows["auroc_std"].fillna(0.0),
-                marker="o", markersize=6, markerfacecolor=style["color"] if proved else "white", elinewidth=0.8,
-                label=f"{variant_name(first)}, k = {first.k:.0f}" + ("" if proved else " (no guarantee)"), **style,
-            )  # fmt: skip
+                rows["epsilon"] * 1.02 ** (i - len(own) / 2),
+                rows["auroc"],
+                yerr=rows["auroc_std"].fillna(0.0),
+                marker="o",
+                markersize=6,
+                markerfacecolor=style["color"] if proved else "white",
+                elinewidth=0.8,
+                label=f"{variant_name(first)}, k = {first.k:.0f}"
+                + ("" if proved else " (no guarantee)"),
+                **style,
+            )
         axes.set(xscale="log", xlabel="epsilon (log)", title=title)
         axes.set_xticks(epsilons, [f"{e:g}" for e in epsilons])
         axes.minorticks_off()
@@ -142,7 +215,8 @@ def variants(table: pd.DataFrame, *, n_teachers: int) -> Figure:
 
 
 def who_pays(table: pd.DataFrame, *, epsilon: float) -> Figure:
-    """Draw quantiles of the epsilon of the records when the record with the largest epsilon stops the loop.
+    """Draw quantiles of the epsilon of the records when the record with the largest
+    epsilon stops the loop.
 
     Parameters
     ----------
@@ -158,12 +232,33 @@ def who_pays(table: pd.DataFrame, *, epsilon: float) -> Figure:
     figure, axes = blank_axes(6.6, 0.36 * len(shown) + 1.5)
     color = line_styles(1)[0]["color"]
     places = np.arange(len(shown))
-    least, low, first, middle, third, high, largest = (shown[quantile].to_numpy() for quantile in QUANTILES)
+    least, low, first, middle, third, high, largest = (
+        shown[quantile].to_numpy() for quantile in QUANTILES
+    )
     axes.hlines(places, least, largest, color=color, linewidth=1, label="all records")
-    axes.hlines(places, low, high, color=color, linewidth=4, alpha=0.45, label="90 % of the records")
-    axes.hlines(places, first, third, color=color, linewidth=9, alpha=0.8, label="half of the records")
+    axes.hlines(
+        places,
+        low,
+        high,
+        color=color,
+        linewidth=4,
+        alpha=0.45,
+        label="90 % of the records",
+    )
+    axes.hlines(
+        places,
+        first,
+        third,
+        color=color,
+        linewidth=9,
+        alpha=0.8,
+        label="half of the records",
+    )
     axes.plot(middle, places, "|", color="white", markersize=8, markeredgewidth=2)
-    axes.set_yticks(places, [f"n = {row.n_teachers:.0f}, k = {row.k:.0f}" for row in shown.itertuples()])
+    axes.set_yticks(
+        places,
+        [f"n = {row.n_teachers:.0f}, k = {row.k:.0f}" for row in shown.itertuples()],
+    )
     axes.set(xlabel="epsilon of a record / largest epsilon", xlim=(None, 1.005))
     axes.invert_yaxis()
     figure.legend(loc="outside upper center", ncols=3)
@@ -185,6 +280,9 @@ def two_draws(first: NDArray[np.float64], second: NDArray[np.float64]) -> Figure
     axes.scatter(first, second, s=16, color=line_styles(1)[0]["color"], alpha=0.7)
     ends = [min(first.min(), second.min()), max(first.max(), second.max())]
     axes.plot(ends, ends, color="0.4", linewidth=1, linestyle="--", label="equal")
-    axes.set(xlabel="epsilon of a record, one draw of the partitions", ylabel="epsilon, another draw")
+    axes.set(
+        xlabel="epsilon of a record, one draw of the partitions",
+        ylabel="epsilon, another draw",
+    )
     axes.legend(loc="lower right")
     return figure

@@ -1,4 +1,6 @@
-"""Grids of the chapter on differentially private bagging, and the time that their rows take."""
+"""Grids of the chapter on differentially private bagging, and the time that their
+rows take.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +11,27 @@ from typing import Any, NamedTuple
 from dpnotes.lab._experiment import Grid, product
 
 EPSILONS = (1.0, 3.0, 5.0)
-PUBLISHED_DELTA, STATED_DELTA = 1e-3, 1e-5  # what the paper's numbers are of, and what it says they are of
+# what the paper's numbers are of, and what it says they are of
+PUBLISHED_DELTA, STATED_DELTA = 1e-3, 1e-5
 BUDGETS = tuple(itertools.product(EPSILONS, (PUBLISHED_DELTA, STATED_DELTA)))
 SIZES: dict[str, dict[str, tuple[int, ...]]] = {  # teachers of a partition, partitions
     "logistic": {"n": (50, 100, 250), "k": (1, 10, 50, 100)},
     "boosting": {"n": (100, 150), "k": (1, 50, 100)},
     "quick": {"n": (10, 20), "k": (1, 10)},
 }
-LARGE = ("adult", "diabetes130")  # others have hundreds of records rather than thousands
-FILTERS = ((0.0, 1.0), (0.75, 0.75), (0.9, 0.5), (0.9, 0.25))  # confidence, votes of a teacher as a fraction of queries
+# others have hundreds of records rather than thousands
+LARGE = ("adult", "diabetes130")
+# confidence, votes of a teacher as a fraction of queries
+FILTERS = ((0.0, 1.0), (0.75, 0.75), (0.9, 0.5), (0.9, 0.25))
 
 
 class Setting(NamedTuple):
-    """Another setting of the learners, as a supposed cause of differences from the paper, which states no setting.
+    """Another setting of the learners, as a supposed cause of differences from the
+    paper, which states no setting.
 
-    ``says`` describes the setting in words, for a page. ``teachers`` is the learner of the chapter whose cells the
-    setting may explain. ``student`` holds the arguments of scikit-learn's class.
+    ``says`` describes the setting in words, for a page. ``teachers`` is the learner of
+    the chapter whose cells the setting may explain. ``student`` holds the arguments of
+    scikit-learn's class.
     """
 
     says: str
@@ -34,21 +41,35 @@ class Setting(NamedTuple):
 
 SETTINGS = {
     "liblinear": Setting(
-        "teachers and students by liblinear, the default of 2019", "logistic", {"solver": "liblinear"}
+        "teachers and students by liblinear, the default of 2019",
+        "logistic",
+        {"solver": "liblinear"},
     ),
     "rate": Setting("students with rate 0.3", "boosting", {"learning_rate": 0.3}),
-    "rate_depth": Setting("students with rate 0.3 and depth 6", "boosting", {"learning_rate": 0.3, "max_depth": 6}),
+    "rate_depth": Setting(
+        "students with rate 0.3 and depth 6",
+        "boosting",
+        {"learning_rate": 0.3, "max_depth": 6},
+    ),
     "trees": Setting("students with 300 trees", "boosting", {"n_estimators": 300}),
-    "leaves": Setting("students with trees of 31 leaves", "boosting", {"early_stopping": False}),
+    "leaves": Setting(
+        "students with trees of 31 leaves", "boosting", {"early_stopping": False}
+    ),
 }
-NOTHING: dict[str, Any] = {"accountant": "none", "epsilon": None, "delta": None, "n_teachers": 1, "n_partitions": 1}
+NOTHING: dict[str, Any] = {
+    "accountant": "none",
+    "epsilon": None,
+    "delta": None,
+    "n_teachers": 1,
+    "n_partitions": 1,
+}
 
 
 def of_setting(n_teachers: int, n_partitions: int) -> Grid:
     """List accountants and budgets of the rows that share teachers.
 
-    For k = 1 the personalised accountant equals the naive accountant and is left out. Tight accounting is used only at
-    the stated delta.
+    For k = 1 the personalised accountant equals the naive accountant and is left out.
+    Tight accounting is used only at the stated delta.
     """
     both = (PUBLISHED_DELTA, STATED_DELTA)
     accountants = {"personalised": both, "naive": both, "tight": STATED_DELTA}
@@ -58,44 +79,71 @@ def of_setting(n_teachers: int, n_partitions: int) -> Grid:
     return [
         row
         for accountant, deltas in accountants.items()
-        for row in product(**setting, accountant=accountant, delta=deltas, epsilon=EPSILONS)
+        for row in product(
+            **setting, accountant=accountant, delta=deltas, epsilon=EPSILONS
+        )
     ]
 
 
 def student(dataset: str, teachers: str, *, seeds: int = 10) -> Grid:
-    """List rows of one data set and learner; rows that share teachers follow each other.
+    """List rows of one data set and learner; rows that share teachers follow each
+    other.
 
     Data sets outside :data:`LARGE` get few teachers.
     """
     sizes = SIZES[teachers if dataset in LARGE else "quick"]
-    rows = [NOTHING, *(row for n, k in itertools.product(sizes["n"], sizes["k"]) for row in of_setting(n, k))]
-    return [{**run, **row} for run in product(dataset=dataset, teachers=teachers, seed=range(seeds)) for row in rows]
+    rows = [
+        NOTHING,
+        *(
+            row
+            for n, k in itertools.product(sizes["n"], sizes["k"])
+            for row in of_setting(n, k)
+        ),
+    ]
+    return [
+        {**run, **row}
+        for run in product(dataset=dataset, teachers=teachers, seed=range(seeds))
+        for row in rows
+    ]
 
 
 def own(dataset: str, *, seeds: int = 10) -> Grid:
-    """List rows of :func:`student` on a reader's file: tight accounting, and one model on all private records."""
+    """List rows of :func:`student` on a reader's file: tight accounting, and one
+    model on all private records.
+    """
     rows = student(dataset, "logistic", seeds=seeds)
     return [row for row in rows if row["accountant"] in ("none", "tight")]
 
 
 def filtered(dataset: str, *, seeds: int = 10) -> Grid:
-    """List rows of the filter with one partition at the stated delta, for all settings of :data:`FILTERS`."""
+    """List rows of the filter with one partition at the stated delta, for all
+    settings of :data:`FILTERS`.
+    """
     common = {"dataset": dataset, "delta": STATED_DELTA, "n_partitions": 1}
     numbers = SIZES["logistic" if dataset in LARGE else "quick"]["n"]
     return [
         {**row, "confidence": confidence, "vote_fraction": votes}
-        for row in product(**common, seed=range(seeds), n_teachers=numbers, epsilon=EPSILONS)
+        for row in product(
+            **common, seed=range(seeds), n_teachers=numbers, epsilon=EPSILONS
+        )
         for confidence, votes in FILTERS
     ]
 
 
 def causes(dataset: str = "adult", *, seeds: int = 5) -> Grid:
-    """List rows of every setting: the cells of subsample-and-aggregate, and one model on all private rows."""
+    """List rows of every setting: the cells of subsample-and-aggregate, and one
+    model on all private rows.
+    """
     rows: Grid = []
     for name, (_, teachers, _) in SETTINGS.items():
         sizes = SIZES[teachers if dataset == "adult" else "quick"]["n"]
         epsilons = EPSILONS if teachers == "logistic" else 5.0
-        budget = {"accountant": "naive", "epsilon": epsilons, "delta": PUBLISHED_DELTA, "n_partitions": 1}
+        budget = {
+            "accountant": "naive",
+            "epsilon": epsilons,
+            "delta": PUBLISHED_DELTA,
+            "n_partitions": 1,
+        }
         own = {"dataset": dataset, "setting": name}
         rows += product(**own, seed=range(seeds), n_teachers=sizes, **budget)
         rows += product(**own, seed=range(min(seeds, 3)), **NOTHING)
@@ -104,20 +152,38 @@ def causes(dataset: str = "adult", *, seeds: int = 5) -> Grid:
 
 def cost() -> Grid:
     """List the settings of one run on Adult, whose cost is measured."""
-    settings = {name: [(1, 1), *itertools.product(*SIZES[name].values())] for name in ("logistic", "boosting")}
+    settings = {
+        name: [(1, 1), *itertools.product(*SIZES[name].values())]
+        for name in ("logistic", "boosting")
+    }
     return [
-        {"dataset": "adult", "teachers": teachers, "n_teachers": n, "n_partitions": k, "seed": 0}
+        {
+            "dataset": "adult",
+            "teachers": teachers,
+            "n_teachers": n,
+            "n_partitions": k,
+            "seed": 0,
+        }
         for teachers, own in settings.items()
         for n, k in own
     ]
 
 
 def seconds(parameters: Mapping[str, Any]) -> float:
-    """Estimate the seconds of a row on one core: teachers and votes, which some rows share, and the student."""
+    """Estimate the seconds of a row on one core: teachers and votes, which some rows
+    share, and the student.
+    """
     models = parameters["n_teachers"] * parameters["n_partitions"]
     name = parameters.get("setting", "liblinear")
-    boosting = parameters.get("teachers") == "boosting" or SETTINGS[name].teachers == "boosting"
+    boosting = (
+        parameters.get("teachers") == "boosting"
+        or SETTINGS[name].teachers == "boosting"
+    )
     if "setting" in parameters and boosting:  # another student, whose trees are slower
         return 15.0 if models == 1 else 5.0
-    shared = len(of_setting(1, parameters["n_partitions"])) if "accountant" in parameters else 1
+    shared = (
+        len(of_setting(1, parameters["n_partitions"]))
+        if "accountant" in parameters
+        else 1
+    )
     return float(models * (0.01 if boosting else 7e-4) / shared + 0.5)

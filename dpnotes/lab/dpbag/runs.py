@@ -1,4 +1,6 @@
-"""One run of differentially private bagging: teachers are trained once and label for many budgets."""
+"""One run of differentially private bagging: teachers are trained once and label for
+many budgets.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +45,9 @@ class Thirds(NamedTuple):
 class Stop(NamedTuple):
     """Point at which the personalised accountant stops.
 
-    ``labels`` is the number of labelled public rows. ``paid`` holds the quantiles, at :data:`QUANTILES`, of the private
-    records' epsilon. ``spent`` is the largest epsilon, including the epsilon of a record that is not yet there.
+    ``labels`` is the number of labelled public rows. ``paid`` holds the quantiles, at
+    :data:`QUANTILES`, of the private records' epsilon. ``spent`` is the largest
+    epsilon, including the epsilon of a record that is not yet there.
     """
 
     labels: int
@@ -53,7 +56,9 @@ class Stop(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Noisy labels of the first public rows, enough for all budgets, and the seed and stops that a student needs."""
+    """Noisy labels of the first public rows, enough for all budgets, and the seed
+    and stops that a student needs.
+    """
 
     thirds: Thirds
     labels: Codes
@@ -64,10 +69,17 @@ class Run(NamedTuple):
 @lru_cache(maxsize=1)
 def _all_records(dataset: str) -> tuple[Floats, Codes, str]:
     if own_data.is_own(dataset):
-        mine = own_data.load(dataset)  # of several classes the first one against the others
+        # of several classes the first one against the others
+        mine = own_data.load(dataset)
         codes = np.concatenate([mine.y_train, mine.y_test])
-        return np.concatenate([mine.X_train, mine.X_test]).astype(np.float64), np.minimum(codes, 1), mine.digest
-    loaded = data.load(dataset, split=SPLITS[check.one_of("dataset", dataset, tuple(SPLITS))])
+        return (
+            np.concatenate([mine.X_train, mine.X_test]).astype(np.float64),
+            np.minimum(codes, 1),
+            mine.digest,
+        )
+    loaded = data.load(
+        dataset, split=SPLITS[check.one_of("dataset", dataset, tuple(SPLITS))]
+    )
     public = [] if loaded.X_public is None else [(loaded.X_public, loaded.y_public)]
     rows = [(loaded.X_train, loaded.y_train), *public, (loaded.X_test, loaded.y_test)]
     X, y = (np.concatenate(arrays) for arrays in zip(*rows, strict=True))
@@ -75,48 +87,81 @@ def _all_records(dataset: str) -> tuple[Floats, Codes, str]:
 
 
 @cache
-def affordable(epsilon: float, delta: float, n_teachers: int, analysis: str = "tight") -> int:
-    """Count the labels that a budget allows at the paper's noise, lambda = 2 / n, whatever the data."""
-    return noisy_vote_answers(epsilon, delta, inverse_scale=2 / n_teachers, analysis=analysis)
+def affordable(
+    epsilon: float, delta: float, n_teachers: int, analysis: str = "tight"
+) -> int:
+    """Count the labels that a budget allows at the paper's noise, lambda = 2 / n,
+    whatever the data.
+    """
+    return noisy_vote_answers(
+        epsilon, delta, inverse_scale=2 / n_teachers, analysis=analysis
+    )
 
 
 def thirds(dataset: str, seed: int) -> Thirds:
-    """Split all records, in the order of ``default_rng(seed).permutation``, into private, public and test thirds."""
+    """Split all records, in the order of ``default_rng(seed).permutation``, into
+    private, public and test thirds.
+    """
     X, y, digest = _all_records(dataset)
     order, third = np.random.default_rng(seed).permutation(len(y)), len(y) // 3
-    private, public, test = (Labelled(X[rows], y[rows]) for rows in np.split(order, [third, 2 * third]))
+    private, public, test = (
+        Labelled(X[rows], y[rows]) for rows in np.split(order, [third, 2 * third])
+    )
     return Thirds(private, public, test, digest)
 
 
 def learner(name: str, **settings: Any) -> Any:
-    """Make scikit-learn's logistic regression or gradient boosting, with its defaults (C = 1; 100 trees of depth 3).
+    """Make scikit-learn's logistic regression or gradient boosting, with its defaults
+    (C = 1; 100 trees of depth 3).
 
-    The teachers of a run are the same models, fitted many at once. Other settings may be given. The setting
-    ``early_stopping`` selects boosting on histograms, whose trees have 31 leaves.
+    The teachers of a run are the same models, fitted many at once. Other settings may
+    be given. The setting ``early_stopping`` selects boosting on histograms, whose trees
+    have 31 leaves.
     """
-    from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier
+    from sklearn.ensemble import (
+        GradientBoostingClassifier,
+        HistGradientBoostingClassifier,
+    )
     from sklearn.linear_model import LogisticRegression
 
     if name == "logistic":
         return LogisticRegression(**settings or {"max_iter": 1000})
-    boosting = HistGradientBoostingClassifier if "early_stopping" in settings else GradientBoostingClassifier
+    boosting = (
+        HistGradientBoostingClassifier
+        if "early_stopping" in settings
+        else GradientBoostingClassifier
+    )
     return boosting(**settings)
 
 
 @lru_cache(maxsize=1)  # rows of a grid that share teachers follow each other
 def run(
-    dataset: str, teachers: str, n_teachers: int, n_partitions: int, seed: int, device: str, budgets: tuple[Budget, ...]
+    dataset: str,
+    teachers: str,
+    n_teachers: int,
+    n_partitions: int,
+    seed: int,
+    device: str,
+    budgets: tuple[Budget, ...],
 ) -> Run:
     """Train the teachers of one run, and label public rows until all budgets are spent.
 
-    The random streams and the labels are the same as for :class:`dpnotes.methods.DPBag` with ``noise_seed=seed`` and
-    balanced partitions. Budgets that share labels also share the noise of these labels.
+    The random streams and the labels are the same as for :class:`dpnotes.methods.DPBag`
+    with ``noise_seed=seed`` and balanced partitions. Budgets that share labels also
+    share the noise of these labels.
     """
     from dpnotes.learners import BoostedTreesClassifier, TouchedVotes
-    from dpnotes.methods import LogisticTeachers, personalised_epsilon, secret_seed, squares_of_budget
+    from dpnotes.methods import (
+        LogisticTeachers,
+        personalised_epsilon,
+        secret_seed,
+        squares_of_budget,
+    )
 
     records, secret, beta = thirds(dataset, seed), secret_seed(seed), 2 / n_teachers
-    learn_seed, student_seed = (int(s) for s in stream(secret, 0).integers(2**31, size=2))
+    learn_seed, student_seed = (
+        int(s) for s in stream(secret, 0).integers(2**31, size=2)
+    )
     cut = draw_partitions(
         len(records.private.y),
         n_chunks=n_teachers,
@@ -125,22 +170,38 @@ def run(
         seed=int.from_bytes(stream(secret, 2).bytes(16), "little"),
     )
     many: Any = LogisticTeachers if teachers == "logistic" else BoostedTreesClassifier
-    dtype = np.float64 if teachers == "logistic" else np.float32  # as scikit-learn's trees take it
+    # as scikit-learn's trees take it
+    dtype = np.float64 if teachers == "logistic" else np.float32
     X = records.private.X.astype(dtype, copy=False)
-    fitted = many(device=device).fit_many(X, records.private.y, cut.subsets(), n_classes=2, seed=learn_seed)
-    touched = TouchedVotes(np.vstack([cut.chunk, cut.joining]), n_teachers=n_teachers, device=device)
-    limits = sorted((squares_of_budget(e, d, n_partitions=n_partitions, beta=beta), (e, d)) for e, d in budgets)
-    fixed = max(affordable(*budget, n_teachers, a) for budget in budgets for a in ("tight", "published"))
+    fitted = many(device=device).fit_many(
+        X, records.private.y, cut.subsets(), n_classes=2, seed=learn_seed
+    )
+    touched = TouchedVotes(
+        np.vstack([cut.chunk, cut.joining]), n_teachers=n_teachers, device=device
+    )
+    limits = sorted(
+        (squares_of_budget(e, d, n_partitions=n_partitions, beta=beta), (e, d))
+        for e, d in budgets
+    )
+    fixed = max(
+        affordable(*budget, n_teachers, a)
+        for budget in budgets
+        for a in ("tight", "published")
+    )
     stops: dict[Budget, Stop] = {}
     counts: list[Codes] = []
     answered = 0  # public rows that the accountant has seen
 
     def stop(delta: float) -> Stop:
-        own = personalised_epsilon(touched.totals, n_partitions=n_partitions, beta=beta, delta=delta)
+        own = personalised_epsilon(
+            touched.totals, n_partitions=n_partitions, beta=beta, delta=delta
+        )
         return Stop(answered, np.quantile(own[:-1], QUANTILES), float(own.max()))
 
     for start in range(0, len(records.public.y), QUERIES):
-        votes = fitted.votes(records.public.X[start : start + QUERIES].astype(dtype, copy=False))
+        votes = fitted.votes(
+            records.public.X[start : start + QUERIES].astype(dtype, copy=False)
+        )
         ones = np.count_nonzero(votes, axis=0)
         counts.append(np.stack([len(votes) - ones, ones], axis=1))
         left = votes.reshape(n_partitions, n_teachers, -1)
@@ -153,12 +214,16 @@ def run(
         if not limits and start + QUERIES >= fixed:
             break
     stops |= {budget: stop(budget[1]) for _, budget in limits}  # public rows ran out
-    labels = laplace_vote(np.concatenate(counts) / n_partitions, scale=1 / beta, seed=stream(secret, 1))
+    labels = laplace_vote(
+        np.concatenate(counts) / n_partitions, scale=1 / beta, seed=stream(secret, 1)
+    )
     return Run(records, labels, student_seed, stops)
 
 
 def student(teachers: str, X: Floats, labels: Codes, seed: int) -> Any:
-    """Train a student on labelled rows: if all labels agree, it predicts them; without labels it predicts class 0."""
+    """Train a student on labelled rows: if all labels agree, it predicts them;
+    without labels it predicts class 0.
+    """
     from sklearn.dummy import DummyClassifier
 
     if len(np.unique(labels)) < 2:
@@ -167,7 +232,9 @@ def student(teachers: str, X: Floats, labels: Codes, seed: int) -> Any:
 
 
 def scores(model: Any, test: Labelled) -> dict[str, float]:
-    """Compute accuracy, AUROC and AUPRC of a student; a constant student gives all rows the same score."""
+    """Compute accuracy, AUROC and AUPRC of a student; a constant student gives all
+    rows the same score.
+    """
     from sklearn.metrics import average_precision_score, roc_auc_score
 
     score = model.predict_proba(test.X)[:, -1]

@@ -1,7 +1,8 @@
-"""Tables of the chapter on differentially private bagging: published and reproduced values, and further results.
+"""Tables of the chapter on differentially private bagging: published and reproduced
+values, and further results.
 
-The further results, which the paper lacks, are variants with a proof at equal budgets, the effect of many partitions,
-the epsilon of single records, and costs.
+The further results, which the paper lacks, are variants with a proof at equal budgets,
+the effect of many partitions, the epsilon of single records, and costs.
 """
 
 from __future__ import annotations
@@ -15,77 +16,148 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from dpnotes.lab._experiment import paper_table
-from dpnotes.lab.dpbag.grids import EPSILONS, PUBLISHED_DELTA, SETTINGS, SIZES, STATED_DELTA
+from dpnotes.lab.dpbag.grids import (
+    EPSILONS,
+    PUBLISHED_DELTA,
+    SETTINGS,
+    SIZES,
+    STATED_DELTA,
+)
 from dpnotes.lab.dpbag.runs import PAID, QUANTILES, affordable
-from dpnotes.lab.tables import GAP, Column, Table, columns, compare, mean_and_std, mean_text
-from dpnotes.lab.verdicts import HOLDS, Mean, Question, above, agrees, every, places, verdict
+from dpnotes.lab.tables import (
+    GAP,
+    Column,
+    Table,
+    columns,
+    compare,
+    mean_and_std,
+    mean_text,
+)
+from dpnotes.lab.verdicts import (
+    HOLDS,
+    Mean,
+    Question,
+    above,
+    agrees,
+    every,
+    places,
+    verdict,
+)
 from dpnotes.lab.verdicts import ORDER as ANSWERS
 
-METHODS = {"dpbag": "DPBag", "dpbag_naive": "DPBag-", "saa": "SAA", "npb": "NPB"}  # how the pages show them
-METRICS = {"labels": "labels", "accuracy": "accuracy", "auroc": "AUROC", "auprc": "AUPRC"}  # and these
+# how the pages show them
+METHODS = {"dpbag": "DPBag", "dpbag_naive": "DPBag-", "saa": "SAA", "npb": "NPB"}
+# and these
+METRICS = {
+    "labels": "labels",
+    "accuracy": "accuracy",
+    "auroc": "AUROC",
+    "auprc": "AUPRC",
+}
 PERFORMANCES = ("accuracy", "auroc", "auprc")
 SETTING = ["method", "n_teachers", "k", "epsilon"]
 PAPER_RUNS = 10  # each of its performances is the mean of so many
-SOURCES = {"published": "published", "ours": "reproduced"}  # and their columns in a table of cells
+# and their columns in a table of cells
+SOURCES = {"published": "published", "ours": "reproduced"}
 
 
 def of_method(rows: pd.DataFrame) -> pd.DataFrame:
-    """Add k and the method to rows: a key of :data:`METHODS`, or "saa_tight" or "dpbag_tight", not in the paper."""
+    """Add k and the method to rows: a key of :data:`METHODS`, or "saa_tight" or
+    "dpbag_tight", not in the paper.
+    """
     one, accountant = rows["n_partitions"] == 1, rows["accountant"].astype(str)
-    names = accountant.map({"none": "npb", "personalised": "dpbag", "naive": "dpbag_naive", "tight": "dpbag_tight"})
-    names = names.mask(one & (accountant == "naive"), "saa").mask(one & (accountant == "tight"), "saa_tight")
+    names = accountant.map(
+        {
+            "none": "npb",
+            "personalised": "dpbag",
+            "naive": "dpbag_naive",
+            "tight": "dpbag_tight",
+        }
+    )
+    names = names.mask(one & (accountant == "naive"), "saa").mask(
+        one & (accountant == "tight"), "saa_tight"
+    )
     numbers = ["n_teachers", "k", "epsilon", "delta"]
-    return rows.assign(method=names, k=rows["n_partitions"]).astype(dict.fromkeys(numbers, float))
+    return rows.assign(method=names, k=rows["n_partitions"]).astype(
+        dict.fromkeys(numbers, float)
+    )
 
 
 def cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Tabulate published values and ours for every cell of the paper's table of one metric.
+    """Tabulate published values and ours for every cell of the paper's table of one
+    metric.
 
     Where nothing is published, the cells are ours.
 
     Parameters
     ----------
     rows : DataFrame
-        Rows of :func:`dpnotes.lab.dpbag.experiments.student` for one data set and learner.
+        Rows of :func:`dpnotes.lab.dpbag.experiments.student` for one data set and
+        learner.
     metric : {"labels", "accuracy", "auroc", "auprc"}
 
     Returns
     -------
     DataFrame
-        One row for each cell, with means and standard deviations over seeds. The columns method, n_teachers, k and
-        epsilon name the cell. The column published is the printed value. The columns reproduced, std, seeds, difference
-        and relative (difference divided by the published value) are ours at delta = 1e-3, which the paper's numbers
-        match. The column agrees compares a performance by :func:`dpnotes.lab.verdicts.agrees`, with our standard
-        deviation for both sides, since the paper prints none; it is empty for counts and for single runs. The columns
-        stated and stated_std are ours at delta = 1e-5, which the paper states. NPB has no epsilon and no delta, and its
-        values are in the column reproduced.
+        One row for each cell, with means and standard deviations over seeds. The
+        columns method, n_teachers, k and epsilon name the cell. The column published is
+        the printed value. The columns reproduced, std, seeds, difference and relative
+        (difference divided by the published value) are ours at delta = 1e-3, which the
+        paper's numbers match. The column agrees compares a performance by
+        :func:`dpnotes.lab.verdicts.agrees`, with our standard deviation for both sides,
+        since the paper prints none; it is empty for counts and for single runs. The
+        columns stated and stated_std are ours at delta = 1e-5, which the paper states.
+        NPB has no epsilon and no delta, and its values are in the column reproduced.
     """
     which = {**rows[["dataset", "teachers"]].iloc[0], "metric": metric}
     paper = paper_table("cells_dpbag")
     paper = paper[(paper[list(which)] == pd.Series(which)).all(axis=1)]
-    paper = paper.rename(columns={"printed": metric}).astype(dict.fromkeys([*SETTING[1:], metric], float))
+    paper = paper.rename(columns={"printed": metric}).astype(
+        dict.fromkeys([*SETTING[1:], metric], float)
+    )
     ours = of_method(rows).astype({metric: float} if metric in rows else {})
     if metric == "labels":  # DPBag- has the counts of SAA, NPB has no vote
         ours = ours[ours["method"].isin(["dpbag", "saa"])]
     ours = ours[ours["method"].isin(METHODS)]
     first = ours[(ours["delta"] == PUBLISHED_DELTA) | (ours["method"] == "npb")]
     table = compare(paper, first, on=SETTING, metric=metric)
-    stated = compare(paper, ours[ours["delta"] == STATED_DELTA], on=SETTING, metric=metric)
+    stated = compare(
+        paper, ours[ours["delta"] == STATED_DELTA], on=SETTING, metric=metric
+    )
     stated = stated.rename(columns={"reproduced": "stated", "std": "stated_std"})
-    table = table.merge(stated[[*SETTING, "stated", "stated_std"]], on=SETTING, how="left")
+    table = table.merge(
+        stated[[*SETTING, "stated", "stated_std"]], on=SETTING, how="left"
+    )
     table["relative"] = table["difference"] / table["published"]
     if len(paper):
         table = table[table["published"].notna()]
     table["method"] = pd.Categorical(table["method"], list(METHODS))
-    table["agrees"] = [None if metric == "labels" else _agrees(row) for row in table.itertuples()]
-    names = ["published", "reproduced", "std", "seeds", "difference", "relative", "agrees", "stated", "stated_std"]
-    return table.sort_values(SETTING)[[*SETTING, *names]].reset_index(drop=True).astype({"method": str})
+    table["agrees"] = [
+        None if metric == "labels" else _agrees(row) for row in table.itertuples()
+    ]
+    names = [
+        "published",
+        "reproduced",
+        "std",
+        "seeds",
+        "difference",
+        "relative",
+        "agrees",
+        "stated",
+        "stated_std",
+    ]
+    return (
+        table.sort_values(SETTING)[[*SETTING, *names]]
+        .reset_index(drop=True)
+        .astype({"method": str})
+    )
 
 
 def mean_of(row: Any, source: str = "reproduced") -> Mean | None:
     """Return the mean of a cell of :func:`cells`, or None for a gap.
 
-    A published mean borrows the standard deviation of our runs of the same cell, since the paper prints none.
+    A published mean borrows the standard deviation of our runs of the same cell, since
+    the paper prints none.
 
     Parameters
     ----------
@@ -100,66 +172,103 @@ def mean_of(row: Any, source: str = "reproduced") -> Mean | None:
 
 def _agrees(row: Any) -> bool | None:
     ours, printed = mean_of(row), mean_of(row, "published")
-    return None if ours is None or printed is None else agrees(ours, printed, unit=1e-4) == HOLDS
+    return (
+        None
+        if ours is None or printed is None
+        else agrees(ours, printed, unit=1e-4) == HOLDS
+    )
 
 
 def tried(others: pd.DataFrame, *of_paper: pd.DataFrame) -> pd.DataFrame:
-    """Compare other settings of the learners with those of the chapter, on the cells on which they were tried.
+    """Compare other settings of the learners with those of the chapter, on the cells on
+    which they were tried.
 
     Parameters
     ----------
     others : DataFrame
         Rows of :func:`dpnotes.lab.dpbag.experiments.cause`.
     of_paper : DataFrame
-        Rows of :func:`dpnotes.lab.dpbag.experiments.student`, one table for each learner.
+        Rows of :func:`dpnotes.lab.dpbag.experiments.student`, one table for each
+        learner.
 
     Returns
     -------
     DataFrame
-        One row for each setting, with the columns teachers, setting ("" for the chapter's), cells (number of
-        performances), agree (number of performances that agree by the rule of verdicts) and two columns for each
-        performance. <metric> is the mean difference from the published value for subsample-and-aggregate at
-        epsilon = 5, and <metric>_all is the mean difference for one model on all records.
+        One row for each setting, with the columns teachers, setting ("" for the
+        chapter's), cells (number of performances), agree (number of performances that
+        agree by the rule of verdicts) and two columns for each performance. <metric> is
+        the mean difference from the published value for subsample-and-aggregate at
+        epsilon = 5, and <metric>_all is the mean difference for one model on all
+        records.
     """
     found = []
-    others = others.assign(teachers=others["setting"].map({name: own.teachers for name, own in SETTINGS.items()}))
+    others = others.assign(
+        teachers=others["setting"].map(
+            {name: own.teachers for name, own in SETTINGS.items()}
+        )
+    )
     for rows in of_paper:
         teachers = str(rows["teachers"].iloc[0])
         mine = others[others["teachers"] == teachers]
-        same = rows[rows["accountant"].isin(mine["accountant"]) & (rows["n_partitions"] == 1)]
-        same = same[same["epsilon"].isna() | same["epsilon"].isin(mine["epsilon"])].assign(setting="")
+        same = rows[
+            rows["accountant"].isin(mine["accountant"]) & (rows["n_partitions"] == 1)
+        ]
+        same = same[
+            same["epsilon"].isna() | same["epsilon"].isin(mine["epsilon"])
+        ].assign(setting="")
         for setting, own in pd.concat([same, mine]).groupby("setting", sort=False):
-            tables = {metric: cells(own, metric).dropna(subset=["reproduced"]) for metric in PERFORMANCES}
+            tables = {
+                metric: cells(own, metric).dropna(subset=["reproduced"])
+                for metric in PERFORMANCES
+            }
             judged = pd.concat(tables.values())["agrees"].dropna()
-            line = {"teachers": teachers, "setting": setting, "cells": len(judged), "agree": int(judged.sum())}
+            line = {
+                "teachers": teachers,
+                "setting": setting,
+                "cells": len(judged),
+                "agree": int(judged.sum()),
+            }
             for metric, table in tables.items():
                 line[metric] = table.loc[table["epsilon"] == 5, "difference"].mean()
-                line[f"{metric}_all"] = table.loc[table["method"] == "npb", "difference"].mean()
+                line[f"{metric}_all"] = table.loc[
+                    table["method"] == "npb", "difference"
+                ].mean()
             found.append(line)
     return pd.DataFrame(found)
 
 
-Asked: TypeAlias = Callable[[Mapping[str, pd.DataFrame]], list[Question]]  # of tables with a column of means, by metric
+# of tables with a column of means, by metric
+Asked: TypeAlias = Callable[[Mapping[str, pd.DataFrame]], list[Question]]
 
 
 def orderings(rows: pd.DataFrame) -> pd.DataFrame:
-    """Count the cells in which the paper's ordering statements hold, by its own numbers and by ours at delta = 1e-3.
+    """Count the cells in which the paper's ordering statements hold, by its own numbers
+    and by ours at delta = 1e-3.
 
-    There is one row for each ordering of :data:`ORDERINGS`. For each <source>, ``published`` and ``ours``, the columns
-    <source>_holds, <source>_reversed, <source>_tie and <source>_undecided are numbers of cells, and <source>_cells is
-    the number of all cells. The column <source> is the verdict on the statement for all cells, and is empty if there
-    are no cells.
+    There is one row for each ordering of :data:`ORDERINGS`. For each <source>,
+    ``published`` and ``ours``, the columns <source>_holds, <source>_reversed,
+    <source>_tie and <source>_undecided are numbers of cells, and <source>_cells is the
+    number of all cells. The column <source> is the verdict on the statement for all
+    cells, and is empty if there are no cells.
     """
-    found: dict[str, dict[str, Any]] = {ordering: {"ordering": ordering} for ordering in ORDERINGS}
+    found: dict[str, dict[str, Any]] = {
+        ordering: {"ordering": ordering} for ordering in ORDERINGS
+    }
     by_metric = {metric: cells(rows, metric) for metric in METRICS}
     for source, column in SOURCES.items():
-        means = {metric: _with_means(table, column) for metric, table in by_metric.items()}
+        means = {
+            metric: _with_means(table, column) for metric, table in by_metric.items()
+        }
         for ordering, (_, ask) in ORDERINGS.items():
             questions = ask(means)
             answers = [verdict(question) for question in questions]
-            found[ordering] |= {f"{source}_{answer}": answers.count(answer) for answer in ANSWERS}
+            found[ordering] |= {
+                f"{source}_{answer}": answers.count(answer) for answer in ANSWERS
+            }
             found[ordering] |= {f"{source}_cells": len(questions)}
-            found[ordering] |= {source: verdict(every(questions)) if questions else None}
+            found[ordering] |= {
+                source: verdict(every(questions)) if questions else None
+            }
     return pd.DataFrame(found.values())
 
 
@@ -168,37 +277,68 @@ def _with_means(table: pd.DataFrame, source: str) -> pd.DataFrame:
     return table.assign(mean=means).dropna(subset=["mean"])
 
 
-def _above(metrics: Iterable[str], better: str, worse: str, means: Mapping[str, pd.DataFrame]) -> list[Question]:
+def _above(
+    metrics: Iterable[str], better: str, worse: str, means: Mapping[str, pd.DataFrame]
+) -> list[Question]:
     """Counts tie where they are equal, performances within the margin of accuracy."""
     keys = ["n_teachers", "epsilon", *(["k"] if worse == "dpbag_naive" else [])]
     found: list[Question] = []
     for metric in metrics:
-        high, low = (means[metric].query("method == @method") for method in (better, worse))
+        high, low = (
+            means[metric].query("method == @method") for method in (better, worse)
+        )
         both = high.merge(low, on=keys, suffixes=("", "_low"))
         margin = {"margin": 0.0} if metric == "labels" else {}
-        found += [above(mean - other, **margin) for mean, other in zip(both["mean"], both["mean_low"], strict=True)]
+        found += [
+            above(mean - other, **margin)
+            for mean, other in zip(both["mean"], both["mean_low"], strict=True)
+        ]
     return found
 
 
 def _labels_rise(means: Mapping[str, pd.DataFrame]) -> list[Question]:
-    counts = means["labels"].query("method == 'dpbag'").sort_values("k").groupby(["n_teachers", "epsilon"])["mean"]
-    return [above(more - fewer, margin=0.0) for _, group in counts for fewer, more in pairwise(group)]
+    counts = (
+        means["labels"]
+        .query("method == 'dpbag'")
+        .sort_values("k")
+        .groupby(["n_teachers", "epsilon"])["mean"]
+    )
+    return [
+        above(more - fewer, margin=0.0)
+        for _, group in counts
+        for fewer, more in pairwise(group)
+    ]
 
 
-ORDERINGS: dict[str, tuple[str, Asked]] = {  # the statement, and what is asked of each cell
-    "dpbag_above_saa": ("DPBag above SAA of the same n", partial(_above, METRICS, "dpbag", "saa")),
-    "naive_above_saa": ("DPBag- above SAA of the same n", partial(_above, METRICS, "dpbag_naive", "saa")),
-    "dpbag_above_naive": ("DPBag above DPBag- of the same n and k", partial(_above, METRICS, "dpbag", "dpbag_naive")),
-    "more_labels": ("DPBag has more labels than SAA", partial(_above, ["labels"], "dpbag", "saa")),
+# the statement, and what is asked of each cell
+ORDERINGS: dict[str, tuple[str, Asked]] = {
+    "dpbag_above_saa": (
+        "DPBag above SAA of the same n",
+        partial(_above, METRICS, "dpbag", "saa"),
+    ),
+    "naive_above_saa": (
+        "DPBag- above SAA of the same n",
+        partial(_above, METRICS, "dpbag_naive", "saa"),
+    ),
+    "dpbag_above_naive": (
+        "DPBag above DPBag- of the same n and k",
+        partial(_above, METRICS, "dpbag", "dpbag_naive"),
+    ),
+    "more_labels": (
+        "DPBag has more labels than SAA",
+        partial(_above, ["labels"], "dpbag", "saa"),
+    ),
     "labels_rise": ("labels of DPBag rise with k", _labels_rise),
 }
 
 
 def best(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """List settings of DPBag that may have the largest value at each epsilon: no other is shown to be ahead of them.
+    """List settings of DPBag that may have the largest value at each epsilon: no other
+    is shown to be ahead of them.
 
-    There is one row for each epsilon. The columns published_n, published_k, ours_n and ours_k are the values of n and k
-    in these settings, as text. The columns published and ours are the numbers of these settings.
+    There is one row for each epsilon. The columns published_n, published_k, ours_n and
+    ours_k are the values of n and k in these settings, as text. The columns published
+    and ours are the numbers of these settings.
     """
     table = cells(rows, metric).query("method == 'dpbag'")
     found = []
@@ -206,18 +346,23 @@ def best(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
         line: dict[str, Any] = {"epsilon": epsilon}
         for source, column in SOURCES.items():
             means = {
-                f"{row.n_teachers:g} {row.k:g}": mean for row in group.itertuples() if (mean := mean_of(row, column))
+                f"{row.n_teachers:g} {row.k:g}": mean
+                for row in group.itertuples()
+                if (mean := mean_of(row, column))
             }
             first = [name.split() for name in means if places(means, name)[0] == 1]
             line[source] = len(first)
             for at, letter in enumerate("nk"):
-                line[f"{source}_{letter}"] = ", ".join(sorted({name[at] for name in first}, key=float))
+                line[f"{source}_{letter}"] = ", ".join(
+                    sorted({name[at] for name in first}, key=float)
+                )
         found.append(line)
     return pd.DataFrame(found)
 
 
 def implied_fractions(labels: pd.DataFrame) -> pd.DataFrame:
-    """Compute the mean of m^2 over queries that counts imply for the record with the largest epsilon.
+    """Compute the mean of m^2 over queries that counts imply for the record with the
+    largest epsilon.
 
     It is the count of SAA divided by the count of DPBag.
 
@@ -229,8 +374,8 @@ def implied_fractions(labels: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row for each n_teachers and k. The other columns are published_<epsilon> and ours_<epsilon> (at
-        delta = 1e-3) for each epsilon.
+        One row for each n_teachers and k. The other columns are published_<epsilon> and
+        ours_<epsilon> (at delta = 1e-3) for each epsilon.
     """
     one, many = (labels[labels["method"] == method] for method in ("saa", "dpbag"))
     both = many.merge(one, on=["n_teachers", "epsilon"], suffixes=("", "_saa"))
@@ -242,30 +387,58 @@ def implied_fractions(labels: pd.DataFrame) -> pd.DataFrame:
 
 
 def counts() -> pd.DataFrame:
-    """Count labels of subsample-and-aggregate at lambda = 2 / n: published, by the paper's loop, and tight.
+    """Count labels of subsample-and-aggregate at lambda = 2 / n: published, by the
+    paper's loop, and tight.
 
-    There is one row for each n_teachers and epsilon. The columns loop_reproduced and loop_stated are the numbers by the
-    paper's loop at delta = 1e-3 and 1e-5. The column tight is the number by bounded range at 1e-5. The column gain
-    divides tight by the largest number that the paper's bound allows, which is one label less than its loop gives.
+    There is one row for each n_teachers and epsilon. The columns loop_reproduced and
+    loop_stated are the numbers by the paper's loop at delta = 1e-3 and 1e-5. The column
+    tight is the number by bounded range at 1e-5. The column gain divides tight by the
+    largest number that the paper's bound allows, which is one label less than its loop
+    gives.
     """
     keys = ["n_teachers", "epsilon"]
-    paper = paper_table("cells_dpbag").query("method == 'saa' and metric == 'labels'").astype({"n_teachers": int})
-    table = paper.sort_values([*keys, "table"]).drop_duplicates(keys)[[*keys, "printed"]].reset_index(drop=True)
+    paper = (
+        paper_table("cells_dpbag")
+        .query("method == 'saa' and metric == 'labels'")
+        .astype({"n_teachers": int})
+    )
+    table = (
+        paper.sort_values([*keys, "table"])
+        .drop_duplicates(keys)[[*keys, "printed"]]
+        .reset_index(drop=True)
+    )
     for column, delta, analysis in (
         ("loop_reproduced", PUBLISHED_DELTA, "published"),
         ("loop_stated", STATED_DELTA, "published"),
         ("tight", STATED_DELTA, "tight"),
     ):
-        table[column] = [affordable(epsilon, delta, n, analysis) for n, epsilon in table[keys].itertuples(index=False)]
-    return table.rename(columns={"printed": "published"}).assign(gain=table["tight"] / (table["loop_stated"] - 1))
+        table[column] = [
+            affordable(epsilon, delta, n, analysis)
+            for n, epsilon in table[keys].itertuples(index=False)
+        ]
+    return table.rename(columns={"printed": "published"}).assign(
+        gain=table["tight"] / (table["loop_stated"] - 1)
+    )
 
 
 def own(rows: pd.DataFrame) -> pd.DataFrame:
-    """Average a reader's rows over runs: epsilon, n_teachers, n_partitions, labels, accuracy, std, auroc, seeds."""
-    keys, means = ["epsilon", "n_teachers", "n_partitions"], ["labels", "accuracy", "auroc"]
-    done = rows.reindex(columns=[*keys, *means]).astype(float).dropna(subset=["accuracy"])
+    """Average a reader's rows over runs: epsilon, n_teachers, n_partitions, labels,
+    accuracy, std, auroc, seeds.
+    """
+    keys, means = (
+        ["epsilon", "n_teachers", "n_partitions"],
+        ["labels", "accuracy", "auroc"],
+    )
+    done = (
+        rows.reindex(columns=[*keys, *means]).astype(float).dropna(subset=["accuracy"])
+    )
     groups = done.groupby(keys, dropna=False)
-    return groups[means].mean().join(groups["accuracy"].agg(std="std", seeds="count")).reset_index()
+    return (
+        groups[means]
+        .mean()
+        .join(groups["accuracy"].agg(std="std", seeds="count"))
+        .reset_index()
+    )
 
 
 def costs(rows: pd.DataFrame) -> pd.DataFrame:
@@ -279,20 +452,28 @@ def costs(rows: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row for each teachers and n_teachers. The columns seconds_<k> are the seconds for teachers, votes, accounts
-        and students with k partitions, and are empty where nothing was measured. The column memory is the largest
-        memory over all k, in GiB. n = k = 1 is one model on all records.
+        One row for each teachers and n_teachers. The columns seconds_<k> are the
+        seconds for teachers, votes, accounts and students with k partitions, and are
+        empty where nothing was measured. The column memory is the largest memory over
+        all k, in GiB. n = k = 1 is one model on all records.
     """
-    measured = rows.dropna(subset=["teachers_seconds"]).astype({"n_teachers": int, "n_partitions": int})
+    measured = rows.dropna(subset=["teachers_seconds"]).astype(
+        {"n_teachers": int, "n_partitions": int}
+    )
     measured["seconds"] = measured["teachers_seconds"] + measured["students_seconds"]
     keys = ["teachers", "n_teachers"]
-    table = measured.pivot_table("seconds", keys, "n_partitions").add_prefix("seconds_").rename_axis(columns=None)
+    table = (
+        measured.pivot_table("seconds", keys, "n_partitions")
+        .add_prefix("seconds_")
+        .rename_axis(columns=None)
+    )
     table["memory"] = measured.groupby(keys)["peak_memory"].max() / 1024
     return table.sort_index(ascending=[False, True]).reset_index()
 
 
 def run_seconds(rows: pd.DataFrame, teachers: str) -> float:
-    """Add up the seconds of all settings of one run on one core; NaN if a setting was not measured.
+    """Add up the seconds of all settings of one run on one core; NaN if a setting was
+    not measured.
 
     Parameters
     ----------
@@ -319,23 +500,47 @@ VARIANT = ["method", "confidence", "vote_fraction"]  # a filter alone has the la
 def variants(rows: pd.DataFrame, filters: pd.DataFrame) -> pd.DataFrame:
     """Compare variants at equal (epsilon, 1e-5), for each number of teachers.
 
-    The columns method (a key of :data:`VARIANTS`, or "filter"), confidence and vote_fraction (of a filter), guarantee,
-    n_teachers, k and epsilon name a variant. The columns labels, label_accuracy, accuracy, auroc and auprc are means
-    over seeds, and <metric>_std are their standard deviations. Variants with many partitions have the largest k.
+    The columns method (a key of :data:`VARIANTS`, or "filter"), confidence and
+    vote_fraction (of a filter), guarantee, n_teachers, k and epsilon name a variant.
+    The columns labels, label_accuracy, accuracy, auroc and auprc are means over seeds,
+    and <metric>_std are their standard deviations. Variants with many partitions have
+    the largest k.
     """
     numbers, metrics = ["n_teachers", "k", "epsilon"], ["label_accuracy", *METRICS]
     ours = of_method(rows)
-    shown = (ours["delta"] == STATED_DELTA) & ours["k"].isin([1, ours["k"].max()]) & ours["method"].isin(VARIANTS)
-    every = pd.concat([ours[shown], filters.assign(method=FILTER, k=filters["n_partitions"])], ignore_index=True)
+    shown = (
+        (ours["delta"] == STATED_DELTA)
+        & ours["k"].isin([1, ours["k"].max()])
+        & ours["method"].isin(VARIANTS)
+    )
+    every = pd.concat(
+        [ours[shown], filters.assign(method=FILTER, k=filters["n_partitions"])],
+        ignore_index=True,
+    )
     every = every.rename(columns={"status": "guarantee"})
-    every = every.reindex(columns=[*VARIANT, "guarantee", *numbers, *metrics]).dropna(subset=["accuracy"])
-    every = every.astype({"guarantee": str, **dict.fromkeys([*VARIANT[1:], *numbers, *metrics], float)})
+    every = every.reindex(columns=[*VARIANT, "guarantee", *numbers, *metrics]).dropna(
+        subset=["accuracy"]
+    )
+    every = every.astype(
+        {"guarantee": str, **dict.fromkeys([*VARIANT[1:], *numbers, *metrics], float)}
+    )
     every["method"] = pd.Categorical(every["method"], [*VARIANTS, FILTER])
-    groups = every.groupby([*VARIANT, "guarantee", *numbers], dropna=False, observed=True)[metrics]
+    groups = every.groupby(
+        [*VARIANT, "guarantee", *numbers], dropna=False, observed=True
+    )[metrics]
     table = groups.agg(["mean", "std"])
     table.columns = table.columns.map(lambda name: "_".join(name).removesuffix("_mean"))
-    order = {"n_teachers": True, "epsilon": True, "method": True, "confidence": True, "vote_fraction": False, "k": True}
-    table = table.reset_index().sort_values(list(order), ascending=list(order.values()), ignore_index=True)
+    order = {
+        "n_teachers": True,
+        "epsilon": True,
+        "method": True,
+        "confidence": True,
+        "vote_fraction": False,
+        "k": True,
+    }
+    table = table.reset_index().sort_values(
+        list(order), ascending=list(order.values()), ignore_index=True
+    )
     return table.astype({"method": str})
 
 
@@ -348,32 +553,63 @@ def variant_name(row: Any) -> str:
 
 
 def partitions_effect(rows: pd.DataFrame) -> pd.DataFrame:
-    """Compare the largest number of partitions with one, at the same budget, labels and noise, paired by seed.
+    """Compare the largest number of partitions with one, at the same budget, labels and
+    noise, paired by seed.
 
-    There is one row for each n_teachers and epsilon. The column correct_fraction is the fraction of correct labels with
-    one partition. The columns label_gain and auroc_gain are mean differences in percentage points, and label_gain_se
-    and auroc_gain_se are their standard errors over seeds.
+    There is one row for each n_teachers and epsilon. The column correct_fraction is the
+    fraction of correct labels with one partition. The columns label_gain and auroc_gain
+    are mean differences in percentage points, and label_gain_se and auroc_gain_se are
+    their standard errors over seeds.
     """
-    keys, metrics = ["n_teachers", "epsilon", "seed"], ["labels", "label_accuracy", "auroc"]
+    keys, metrics = (
+        ["n_teachers", "epsilon", "seed"],
+        ["labels", "label_accuracy", "auroc"],
+    )
     tight = rows[(rows["accountant"] == "tight") & (rows["delta"] == STATED_DELTA)]
-    tight = tight.reindex(columns=[*keys, "n_partitions", *metrics]).astype(float).dropna()
-    one, many = (tight[tight["n_partitions"] == k].set_index(keys)[metrics] for k in (1, tight["n_partitions"].max()))
-    gains = (100 * (many - one)).dropna()[metrics[1:]].set_axis(["label_gain", "auroc_gain"], axis=1)
+    tight = (
+        tight.reindex(columns=[*keys, "n_partitions", *metrics]).astype(float).dropna()
+    )
+    one, many = (
+        tight[tight["n_partitions"] == k].set_index(keys)[metrics]
+        for k in (1, tight["n_partitions"].max())
+    )
+    gains = (
+        (100 * (many - one))
+        .dropna()[metrics[1:]]
+        .set_axis(["label_gain", "auroc_gain"], axis=1)
+    )
     groups = one.join(gains, how="inner").groupby(keys[:2])
-    table = groups.mean().rename(columns={"label_accuracy": "correct_fraction"}).drop(columns="auroc")
-    return table.join(groups[list(gains)].sem().add_suffix("_se")).reset_index().astype({"n_teachers": int})
+    table = (
+        groups.mean()
+        .rename(columns={"label_accuracy": "correct_fraction"})
+        .drop(columns="auroc")
+    )
+    return (
+        table.join(groups[list(gains)].sem().add_suffix("_se"))
+        .reset_index()
+        .astype({"n_teachers": int})
+    )
 
 
 def paid(rows: pd.DataFrame) -> pd.DataFrame:
-    """Tabulate the epsilon of private records when the personalised accountant stops, relative to the largest epsilon.
+    """Tabulate the epsilon of private records when the personalised accountant stops,
+    relative to the largest epsilon.
 
-    There is one row for each n_teachers, k and epsilon at delta = 1e-5. The other columns are quantiles over records,
-    averaged over seeds.
+    There is one row for each n_teachers, k and epsilon at delta = 1e-5. The other
+    columns are quantiles over records, averaged over seeds.
     """
     keys = ["n_teachers", "k", "epsilon"]
-    ours = of_method(rows).query("accountant == 'personalised' and delta == @STATED_DELTA")
-    numbers = ours.reindex(columns=[*keys, "epsilon_spent", *PAID]).astype(float).dropna()
-    fractions = numbers[list(PAID)].div(numbers["epsilon_spent"], axis=0).set_axis(QUANTILES, axis=1)
+    ours = of_method(rows).query(
+        "accountant == 'personalised' and delta == @STATED_DELTA"
+    )
+    numbers = (
+        ours.reindex(columns=[*keys, "epsilon_spent", *PAID]).astype(float).dropna()
+    )
+    fractions = (
+        numbers[list(PAID)]
+        .div(numbers["epsilon_spent"], axis=0)
+        .set_axis(QUANTILES, axis=1)
+    )
     return numbers[keys].join(fractions).groupby(keys).mean().reset_index()
 
 
@@ -386,82 +622,125 @@ def _cells_table(metric: str) -> Table:
     formats = ("{:.0f}", "{:.1f}") if counts else ("{:.3f}", "{:.3f}")
 
     def mean(value: float, std: float) -> str:
-        return mean_text(value, math.nan if counts and std == 0 else std, formats=formats)
+        return mean_text(
+            value, math.nan if counts and std == 0 else std, formats=formats
+        )
 
     relative = Column("relative", "difference", "{:+.1f} %", scale=100)
-    points = (Column("difference", format="{:+.1f}", scale=100), Column("agrees", labels={True: "yes", False: "no"}))
+    points = (
+        Column("difference", format="{:+.1f}", scale=100),
+        Column("agrees", labels={True: "yes", False: "no"}),
+    )
     return Table(
         "{caption}",
         Column("method", labels=METHODS),
         _text("n_teachers", "n", "{:.0f}"),
         Column("k", text=lambda row: f"{row.k:.0f}" if row.k > 1 else ""),
-        Column("epsilon", text=lambda row: "" if math.isnan(row.epsilon) else f"{row.epsilon:g}"),
+        Column(
+            "epsilon",
+            text=lambda row: "" if math.isnan(row.epsilon) else f"{row.epsilon:g}",
+        ),
         Column("published", format="{:.0f}" if counts else "{:.4f}"),
-        Column("reproduced", "at delta = 1e\N{NON-BREAKING HYPHEN}3", text=lambda row: mean(row.reproduced, row.std)),
+        Column(
+            "reproduced",
+            "at delta = 1e\N{NON-BREAKING HYPHEN}3",
+            text=lambda row: mean(row.reproduced, row.std),
+        ),
         Column("seeds", "runs"),
         relative if counts else points,
         Column(
             "stated",
             "at delta = 1e\N{NON-BREAKING HYPHEN}5",
-            text=lambda row: "" if row.method == "npb" else mean(row.stated, row.stated_std),
+            text=lambda row: (
+                "" if row.method == "npb" else mean(row.stated, row.stated_std)
+            ),
         ),
     )
 
 
-CELLS = {metric: _cells_table(metric) for metric in METRICS}  # of cells(rows, metric); the chapter gives the caption
+# of cells(rows, metric); the chapter gives the caption
+CELLS = {metric: _cells_table(metric) for metric in METRICS}
 TRIED = Table(
-    "Other settings of the learners at delta = 1e-3, for subsample-and-aggregate and for one model on all records "
-    "(NPB). The column 'agree' counts the published performances that agree with ours. The other columns are mean "
-    "differences from the published values in points: for students at epsilon = 5, and for NPB.",
-    Column("setting", labels={"": "as in the tables"} | {name: setting.says for name, setting in SETTINGS.items()}),
+    "Other settings of the learners at delta = 1e-3, for subsample-and-aggregate and"
+    " for one model on all records (NPB). The column 'agree' counts the published"
+    " performances that agree with ours. The other columns are mean differences from"
+    " the published values in points: for students at epsilon = 5, and for NPB.",
+    Column(
+        "setting",
+        labels={"": "as in the tables"}
+        | {name: setting.says for name, setting in SETTINGS.items()},
+    ),
     "teachers",
     Column("agree", text=lambda row: f"{row.agree} of {row.cells}"),
     *(Column(metric, METRICS[metric], "{:+.1f}", scale=100) for metric in PERFORMANCES),
-    *(Column(f"{metric}_all", f"{METRICS[metric]}, NPB", "{:+.1f}", scale=100) for metric in PERFORMANCES),
+    *(
+        Column(f"{metric}_all", f"{METRICS[metric]}, NPB", "{:+.1f}", scale=100)
+        for metric in PERFORMANCES
+    ),
 )
 
 
 def _answers(source: str) -> Column:
     def text(row: Any) -> str:
         answers = {answer: getattr(row, f"{source}_{answer}") for answer in ANSWERS}
-        said = ", ".join(f"{answer} {count}" for answer, count in answers.items() if count)
+        said = ", ".join(
+            f"{answer} {count}" for answer, count in answers.items() if count
+        )
         return f"{said} of {getattr(row, f'{source}_cells')}" if said else GAP
 
     return Column(f"{source}_cells", source, text=text)
 
 
 ORDER = Table(
-    "Number of cells in which an ordering statement of the paper holds, is reversed, is a tie or is undecided. The "
-    "column 'published' uses the paper's numbers, with our standard deviations because the paper prints none. The "
-    "column 'ours' uses our numbers at delta = 1e-3.",
-    Column("ordering", "statement", labels={ordering: statement for ordering, (statement, _) in ORDERINGS.items()}),
+    "Number of cells in which an ordering statement of the paper holds, is reversed, is"
+    " a tie or is undecided. The column 'published' uses the paper's numbers, with our"
+    " standard deviations because the paper prints none. The column 'ours' uses our"
+    " numbers at delta = 1e-3.",
+    Column(
+        "ordering",
+        "statement",
+        labels={ordering: statement for ordering, (statement, _) in ORDERINGS.items()},
+    ),
     *map(_answers, SOURCES),
 )
 BEST = Table(
-    "Settings of DPBag that may have the largest accuracy at each epsilon, because no other setting is shown to exceed "
-    "them: the values of n and k that occur in these settings, and the number of these settings.",
+    "Settings of DPBag that may have the largest accuracy at each epsilon, because no"
+    " other setting is shown to exceed them: the values of n and k that occur in these"
+    " settings, and the number of these settings.",
     Column("epsilon", format="{:g}"),
-    *(Column(f"{source}_{name}", f"{source}, {name}") for name in "nk" for source in SOURCES),
+    *(
+        Column(f"{source}_{name}", f"{source}, {name}")
+        for name in "nk"
+        for source in SOURCES
+    ),
     *(Column(source, f"{source}, settings") for source in SOURCES),
 )
 IMPLIED = Table(
-    "Mean of m^2 that the counts imply for the record with the largest epsilon (SAA count / DPBag count). The heading "
-    "of a column gives the source of the counts and the budget epsilon.",
+    "Mean of m^2 that the counts imply for the record with the largest epsilon (SAA"
+    " count / DPBag count). The heading of a column gives the source of the counts and"
+    " the budget epsilon.",
     Column("n_teachers", "n"),
     "k",
-    *(Column(f"{source}_{e:g}", f"{source}, {e:g}", "{:.2f}") for source in SOURCES for e in EPSILONS),
+    *(
+        Column(f"{source}_{e:g}", f"{source}, {e:g}", "{:.2f}")
+        for source in SOURCES
+        for e in EPSILONS
+    ),
 )
 COUNTS = Table(
-    "Number of labels of subsample-and-aggregate. 'Published' is the printed number, for a stated delta of 1e-5. "
-    "'Tight' is the number by the tight accounting that is derived below, and 'gain' divides it by the largest number "
-    "that the paper's bound allows within the budget. 'Loop' is the number by the paper's loop at the given delta.",
+    "Number of labels of subsample-and-aggregate. 'Published' is the printed number,"
+    " for a stated delta of 1e-5. 'Tight' is the number by the tight accounting that is"
+    " derived below, and 'gain' divides it by the largest number that the paper's bound"
+    " allows within the budget. 'Loop' is the number by the paper's loop at the given"
+    " delta.",
     columns("{:g}", n_teachers="n", epsilon="", published="", tight="tight 1e-5"),
     Column("gain", format="{:.1f}"),
     columns("{:.0f}", loop_reproduced="loop 1e-3", loop_stated="loop 1e-5"),
 )
 OWN = Table(
-    "Your records, by tight accounting at delta = 1e-5: number of labels that the budget allows, and performance of "
-    "the student on the test third. The row without epsilon is one model on all private records, without a guarantee.",
+    "Your records, by tight accounting at delta = 1e-5: number of labels that the"
+    " budget allows, and performance of the student on the test third. The row without"
+    " epsilon is one model on all private records, without a guarantee.",
     Column("epsilon", format="{:g}"),
     columns("{:.0f}", n_teachers="n", n_partitions="k", labels=""),
     mean_and_std("accuracy"),
@@ -469,30 +748,49 @@ OWN = Table(
     "seeds",
 )
 COSTS = Table(
-    "Seconds of one core for each setting of a run, and the largest memory of the process in GiB. The rows with n = 1 "
-    "are one model on all private records.",
+    "Seconds of one core for each setting of a run, and the largest memory of the"
+    " process in GiB. The rows with n = 1 are one model on all private records.",
     "teachers",
     Column("n_teachers", "n"),
-    *(Column(f"seconds_{k}", f"k = {k}", "{:.1f}") for k in sorted({k for own in SIZES.values() for k in own["k"]})),
+    *(
+        Column(f"seconds_{k}", f"k = {k}", "{:.1f}")
+        for k in sorted({k for own in SIZES.values() for k in own["k"]})
+    ),
     Column("memory", "GiB", "{:.2f}"),
 )
 COMPARED = Table(
-    "Variants at equal epsilon and delta = 1e-5: number of labels, fraction of correct labels, and accuracy and AUROC "
-    "of the student (mean and standard deviation over runs). Personalised DPBag has no guarantee and is shown only for "
-    "comparison.",
+    "Variants at equal epsilon and delta = 1e-5: number of labels, fraction of correct"
+    " labels, and accuracy and AUROC of the student (mean and standard deviation over"
+    " runs). Personalised DPBag has no guarantee and is shown only for comparison.",
     Column("method", "variant", text=variant_name),
     Column("guarantee", labels={"per-instance": "none"}),
-    (_text("n_teachers", "n", "{:.0f}"), _text("k", "", "{:.0f}"), _text("epsilon", "", "{:g}")),
+    (
+        _text("n_teachers", "n", "{:.0f}"),
+        _text("k", "", "{:.0f}"),
+        _text("epsilon", "", "{:g}"),
+    ),
     (Column("labels", format="{:.0f}"), Column("label_accuracy", "correct", "{:.1%}")),
     mean_and_std("accuracy", std="accuracy_std", formats=("{:.3f}", "{:.3f}")),
     mean_and_std("auroc", "AUROC", std="auroc_std", formats=("{:.3f}", "{:.3f}")),
 )
 EFFECT = Table(
-    "Effect of many partitions under tight accounting at delta = 1e-5. 'Correct' is the fraction of correct labels "
-    "with one partition. The other columns give the changes of this fraction and of the student's AUROC with the "
-    "largest number of partitions, and the standard errors of the changes over runs, in percentage points.",
-    (Column("n_teachers", "n"), Column("epsilon", format="{:g}"), Column("labels", format="{:.0f}")),
+    "Effect of many partitions under tight accounting at delta = 1e-5. 'Correct' is the"
+    " fraction of correct labels with one partition. The other columns give the changes"
+    " of this fraction and of the student's AUROC with the largest number of"
+    " partitions, and the standard errors of the changes over runs, in percentage"
+    " points.",
+    (
+        Column("n_teachers", "n"),
+        Column("epsilon", format="{:g}"),
+        Column("labels", format="{:.0f}"),
+    ),
     Column("correct_fraction", "correct", "{:.1%}"),
-    (Column("label_gain", "change", "{:+.2f}"), Column("label_gain_se", "error", "{:.2f}")),
-    (Column("auroc_gain", "AUROC, change", "{:+.2f}"), Column("auroc_gain_se", "AUROC, error", "{:.2f}")),
+    (
+        Column("label_gain", "change", "{:+.2f}"),
+        Column("label_gain_se", "error", "{:.2f}"),
+    ),
+    (
+        Column("auroc_gain", "AUROC, change", "{:+.2f}"),
+        Column("auroc_gain_se", "AUROC, error", "{:.2f}"),
+    ),
 )

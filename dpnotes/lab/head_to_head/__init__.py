@@ -1,4 +1,6 @@
-"""Experiments and verdicts of the head-to-head: all private learners on the same tasks, at the same guarantees."""
+"""Experiments and verdicts of the head-to-head: all private learners on the same
+tasks, at the same guarantees.
+"""
 
 from dpnotes.lab.head_to_head import experiments as experiments
 from dpnotes.lab.head_to_head import grids as grids

@@ -1,4 +1,6 @@
-"""Grids of the head-to-head. The sealed sets are run once, after code, grids and rules are committed."""
+"""Grids of the head-to-head. The sealed sets are run once, after code, grids and
+rules are committed.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from dpnotes.lab.head_to_head.tasks import SURVEYS, SYNTHETIC, same
 
 EPSILONS, DELTAS = (0.1, 1.0, 10.0), (0.0, 1e-5)
 REPEATS = 15  # cuts of a table; with five, nearly all verdicts were open
-TABLES, OF_EACH = 8, 3  # synthetic tables of each kind, and cuts of each; of one table, nearly all verdicts were open
+# synthetic tables of each kind, and cuts of each; of one table, nearly all verdicts
+# were open
+TABLES, OF_EACH = 8, 3
 SEALED_EPSILONS = (0.5, 1.0, 3.0)
 SIZES, WIDTHS, MARGINS = (200, 2000), (5, 50), (0.5, 1.5)  # of synthetic tables
 
@@ -21,17 +25,29 @@ RATES = (0.005, 0.01, 0.05)  # of exposures
 def tasks(role: str) -> Grid:
     """Tasks of a role, lines of ``book/results/published/tasks_head_to_head.csv``.
 
-    ``"development"``; ``"sealed"``, of data sets that no comparison had used; ``"seen"``, which were sealed before,
-    run, and looked at in order to improve ``compare``; ``"others"``, where other libraries' methods are run, too.
+    ``"development"``; ``"sealed"``, of data sets that no comparison had used;
+    ``"seen"``, which were sealed before, run, and looked at in order to improve
+    ``compare``; ``"others"``, where other libraries' methods are run, too.
     """
-    table = paper_table("tasks_head_to_head").query("role == @role").fillna({"target": ""})
+    table = (
+        paper_table("tasks_head_to_head").query("role == @role").fillna({"target": ""})
+    )
     return [
-        {"dataset": line.dataset, "target": line.target, "rows": int(rows), "columns": int(d) if d > 0 else None}
-        for line, rows, d in zip(table.itertuples(), table["rows"], table["columns"], strict=True)
+        {
+            "dataset": line.dataset,
+            "target": line.target,
+            "rows": int(rows),
+            "columns": int(d) if d > 0 else None,
+        }
+        for line, rows, d in zip(
+            table.itertuples(), table["rows"], table["columns"], strict=True
+        )
     ]
 
 
-def _rows(tasks: Grid, epsilons: Sequence[float], deltas: Sequence[float], **more: Any) -> Grid:
+def _rows(
+    tasks: Grid, epsilons: Sequence[float], deltas: Sequence[float], **more: Any
+) -> Grid:
     return [
         {**task, "margin": None, "epsilon": epsilon, "delta": delta, **more}
         for task, delta, epsilon in product(tasks, deltas, epsilons)
@@ -46,11 +62,17 @@ def development(*, repeats: int = REPEATS) -> Grid:
 def exposed(*, repeats: int = REPEATS) -> Grid:
     """Development sets at equal exposure."""
     common = {"margin": None, "repeats": repeats, "seed": 0}
-    return [{**task, **common, "rate": rate} for task in tasks("development") for rate in RATES]
+    return [
+        {**task, **common, "rate": rate}
+        for task in tasks("development")
+        for rate in RATES
+    ]
 
 
 def synthetic(*, repeats: int = OF_EACH, seeds: int = TABLES) -> Grid:
-    """Two classes, where n, d and the margin are turned; each table is drawn anew, so that they are independent."""
+    """Two classes, where n, d and the margin are turned; each table is drawn anew,
+    so that they are independent.
+    """
     return [
         {**row, "margin": margin}
         for seed, n, d, margin in product(range(seeds), SIZES, WIDTHS, MARGINS)
@@ -60,7 +82,8 @@ def synthetic(*, repeats: int = OF_EACH, seeds: int = TABLES) -> Grid:
 
 
 def sealed(*, repeats: int = 5) -> Grid:
-    """Sets that no method or rule was chosen on, each task with synthetic tables of its own.
+    """Sets that no method or rule was chosen on, each task with synthetic tables of its
+    own.
 
     With those of one seed, all choices would share their luck.
     """
@@ -85,7 +108,10 @@ def seconds(parameters: Mapping[str, Any], *, comparisons: int = 1) -> float:
     """Measured on one core, for so many comparisons."""
     bands = str(parameters["target"]).partition("/")[2]
     classes = int(bands or {"covertype": 7, "wine": 3}.get(parameters["dataset"], 2))
-    if parameters["dataset"] in ("fashion_mnist", "cifar10") and not parameters["target"]:
+    if (
+        parameters["dataset"] in ("fashion_mnist", "cifar10")
+        and not parameters["target"]
+    ):
         classes = 10
     return comparisons * (2.0 + 0.0007 * float(parameters["rows"]) * classes)
 

@@ -1,4 +1,5 @@
-"""Membership tests on the last weights of SGD, to check the epsilon that the paper derives from its randomness.
+"""Membership tests on the last weights of SGD, to check the epsilon that the paper
+derives from its randomness.
 
 These are the parts of :func:`dpnotes.lab.intrinsic_sgd.experiments.audit`.
 """
@@ -24,7 +25,9 @@ HELD_OUT = 4  # one in so many fitted runs sets the threshold, the others the di
 
 
 class Pair(NamedTuple):
-    """A data set, the place that the record takes in it, the record, its label, and the feature that only it has."""
+    """A data set, the place that the record takes in it, the record, its label, and
+    the feature that only it has.
+    """
 
     X: Features
     y: Integers
@@ -35,24 +38,54 @@ class Pair(NamedTuple):
 
     @one_thread()
     def ends(self, setting: Setting, *, runs: int, seed: int, device: str) -> Features:
-        """Train without and with the record, and return the last weights, [runs, 2, p]."""
-        pair: dict[str, Any] = {"neighbours": [self.place], "replacement": (self.record, self.label)}
-        fitted = fit_sgd(self.X, self.y, **pair, n_runs=runs, random_state=seed, device=device, **setting.sgd)
+        """Train without and with the record, and return the last weights, [runs, 2,
+        p].
+        """
+        pair: dict[str, Any] = {
+            "neighbours": [self.place],
+            "replacement": (self.record, self.label),
+        }
+        fitted = fit_sgd(
+            self.X,
+            self.y,
+            **pair,
+            n_runs=runs,
+            random_state=seed,
+            device=device,
+            **setting.sgd,
+        )
         return fitted.all_weights
 
     def initial_range(self, setting: Setting) -> tuple[float, float]:
-        """Return the least and the largest value that the initial weight of the feature can have."""
+        """Return the least and the largest value that the initial weight of the
+        feature can have.
+        """
         limit = math.sqrt(6 / (self.X.shape[1] + 1))
         if setting.initial == "varied":
             return -limit, limit
-        before: dict[str, Any] = {"steps": 1, "batch_size": 1, "learning_rate": 1.0, "checkpoints": [0]}
-        start = fit_sgd(self.X, self.y, n_runs=1, init_seeds=0, dtype=np.float64, device="cpu", **before)
+        before: dict[str, Any] = {
+            "steps": 1,
+            "batch_size": 1,
+            "learning_rate": 1.0,
+            "checkpoints": [0],
+        }
+        start = fit_sgd(
+            self.X,
+            self.y,
+            n_runs=1,
+            init_seeds=0,
+            dtype=np.float64,
+            device="cpu",
+            **before,
+        )
         own = float(start.trajectory[0, 0, self.feature])
         return own, own
 
 
 def pair(setting: Setting, record: str, device: str) -> Pair:
-    """Make a pair without record 0, which takes the place of the exchanged record in the data set without it."""
+    """Make a pair without record 0, which takes the place of the exchanged record in
+    the data set without it.
+    """
     X, y = setting.records.X, setting.records.y
     absent, labels = X[1:].copy(), y[1:].copy()
     place, own, feature = 0, (X[1], int(y[1])), None
@@ -67,29 +100,43 @@ def pair(setting: Setting, record: str, device: str) -> Pair:
     if record == "own feature":
         absent[holders], labels[holders] = X[0], y[0]  # no other record has it
         absent[:, feature] = 0.0
-        own = (np.eye(X.shape[1])[feature], int(y.mean() < 0.5))  # the rarer class has the larger gradients
-    absent[place], labels[place] = np.where(np.arange(X.shape[1]) == feature, 0.0, X[0]), y[0]
+        # the rarer class has the larger gradients
+        own = (np.eye(X.shape[1])[feature], int(y.mean() < 0.5))
+    absent[place], labels[place] = (
+        np.where(np.arange(X.shape[1]) == feature, 0.0, X[0]),
+        y[0],
+    )
     return Pair(absent, labels, place, *own, feature)
 
 
 def _quiet(setting: Setting, device: str) -> tuple[Features, int]:
-    """Record along the direction in which runs differ least, as long as any, with the label that runs find unlikely."""
+    """Record along the direction in which runs differ least, as long as any, with
+    the label that runs find unlikely.
+    """
     X, y = setting.records.X, setting.records.y
-    seed = int(np.random.SeedSequence(setting.seed, spawn_key=(1,)).generate_state(1)[0])
+    seed = int(
+        np.random.SeedSequence(setting.seed, spawn_key=(1,)).generate_state(1)[0]
+    )
     scout = Pair(X[1:].copy(), y[1:], 0, X[0], int(y[0]))
-    ends = scout.ends(setting, runs=SCOUTS * (X.shape[1] + 1), seed=seed, device=device)[:, 0]
+    ends = scout.ends(
+        setting, runs=SCOUTS * (X.shape[1] + 1), seed=seed, device=device
+    )[:, 0]
     variances, directions = np.linalg.eigh(np.cov(ends.T))
-    moving = int(np.argmax(variances > RIDGE * variances.mean()))  # where nothing moves, no record has the feature
+    # where nothing moves, no record has the feature
+    moving = int(np.argmax(variances > RIDGE * variances.mean()))
     features = directions[:-1, moving] / np.linalg.norm(directions[:-1, moving])
     features *= setting.records.longest
     return features, int(np.append(features, 1.0) @ ends.mean(axis=0) < 0)
 
 
-def likelihood_ratio(ends: Features, *, test_runs: int) -> tuple[Features, float, float]:
-    """Fit the test to ends [runs, 2, p]: its direction and threshold, and the distance in standard deviations.
+def likelihood_ratio(
+    ends: Features, *, test_runs: int
+) -> tuple[Features, float, float]:
+    """Fit the test to ends [runs, 2, p]: its direction and threshold, and the distance
+    in standard deviations.
 
-    The threshold is the point at which this number of test runs should give the largest epsilon. If no epsilon above 0
-    is expected, the threshold is in the middle.
+    The threshold is the point at which this number of test runs should give the largest
+    epsilon. If no epsilon above 0 is expected, the threshold is in the middle.
     """
     held_out, fitted = ends[: len(ends) // HELD_OUT], ends[len(ends) // HELD_OUT :]
     shift = (fitted[:, 1] - fitted[:, 0]).mean(axis=0)
@@ -99,24 +146,43 @@ def likelihood_ratio(ends: Features, *, test_runs: int) -> tuple[Features, float
     along = held_out @ direction  # [held out, 2]
     scale = math.sqrt(along.var(axis=0, ddof=1).mean())
     mu = max(0.0, float((along[:, 1] - along[:, 0]).mean()) / scale)
-    thresholds = np.linspace(-3, mu + 3, 181)  # in standard deviations from the mean without the record
-    true, false = (np.round(test_runs * stats.norm.sf(thresholds - mean)).astype(int).tolist() for mean in (mu, 0.0))
+    # in standard deviations from the mean without the record
+    thresholds = np.linspace(-3, mu + 3, 181)
+    true, false = (
+        np.round(test_runs * stats.norm.sf(thresholds - mean)).astype(int).tolist()
+        for mean in (mu, 0.0)
+    )
     pairs = [counts(*errors, test_runs) for errors in zip(true, false, strict=True)]
-    expected = [audit_epsilon(**counted, delta=0.0, confidence=CONFIDENCE) for counted in pairs]
-    threshold = float(thresholds[int(np.argmax(expected))]) if max(expected) > 0 else mu / 2
+    expected = [
+        audit_epsilon(**counted, delta=0.0, confidence=CONFIDENCE) for counted in pairs
+    ]
+    threshold = (
+        float(thresholds[int(np.argmax(expected))]) if max(expected) > 0 else mu / 2
+    )
     return direction, float(along[:, 0].mean()) + scale * threshold, mu
 
 
 def counts(true_positives: int, false_positives: int, runs: int) -> dict[str, int]:
-    """Collect the counts of a test on ``runs`` with the record and as many without it, for the bounds."""
-    return {"true_positives": true_positives, "positives": runs, "false_positives": false_positives, "negatives": runs}
+    """Collect the counts of a test on ``runs`` with the record and as many without
+    it, for the bounds.
+    """
+    return {
+        "true_positives": true_positives,
+        "positives": runs,
+        "false_positives": false_positives,
+        "negatives": runs,
+    }
 
 
 def proved(counted: dict[str, int], *, delta: float, certain: bool) -> dict[str, float]:
-    """Compute what the counts prove with confidence; ``certain`` says that false positives are impossible."""
+    """Compute what the counts prove with confidence; ``certain`` says that false
+    positives are impossible.
+    """
     if certain:
         tail = 2 * CONFIDENCE - 1  # all that may fail is spent on one side of one rate
-        low = clopper_pearson(counted["true_positives"], counted["positives"], confidence=tail).low
+        low = clopper_pearson(
+            counted["true_positives"], counted["positives"], confidence=tail
+        ).low
         if low > delta:
             return {"epsilon_low": math.inf, "mu_low": math.inf, "delta_low": low}
     return {

@@ -1,14 +1,18 @@
-"""Every printed number of Hyland and Tople (2019), and each of their sentences about a figure, judged by our rows.
+"""Every printed number of Hyland and Tople (2019), and each of their sentences about a
+figure, judged by our rows.
 
-The standard errors have several sources. The results of a whole study (Table III, accuracy without noise) have the
-standard deviation over our studies, with other splits on Forest and Adult and other projections on MNIST-binary. The
-printed study counts as one more study. With noise, there are as many runs as seeds, here and in the paper, which prints
-a standard deviation of single runs and says "average across experiments". The error of the study itself is then the
-error of its accuracy without noise. A gain has its paired error, and the printed gain has ours. With the shared draw,
-this error is borrowed from separate draws at the same sensitivity. Settings and bounds are exact. The largest of many
-distances in one study has no known error.
+The standard errors have several sources. The results of a whole study (Table III,
+accuracy without noise) have the standard deviation over our studies, with other splits
+on Forest and Adult and other projections on MNIST-binary. The printed study counts as
+one more study. With noise, there are as many runs as seeds, here and in the paper,
+which prints a standard deviation of single runs and says "average across experiments".
+The error of the study itself is then the error of its accuracy without noise. A gain
+has its paired error, and the printed gain has ours. With the shared draw, this error is
+borrowed from separate draws at the same sensitivity. Settings and bounds are exact. The
+largest of many distances in one study has no known error.
 
-MNIST-binary is read as the paper states it, with rows of norm 1; other readings are possible causes of differences.
+MNIST-binary is read as the paper states it, with rows of norm 1; other readings are
+possible causes of differences.
 """
 
 from __future__ import annotations
@@ -31,7 +35,17 @@ from dpnotes.lab.intrinsic_sgd.runs import INITIALS
 from dpnotes.lab.intrinsic_sgd.tables import NOISES, matching
 from dpnotes.lab.scorecard import Cause, Cell, Ours
 from dpnotes.lab.store import published_store, read_store
-from dpnotes.lab.verdicts import HOLDS, UNTESTED, Mean, Question, Verdict, above, every, inside, verdict
+from dpnotes.lab.verdicts import (
+    HOLDS,
+    UNTESTED,
+    Mean,
+    Question,
+    Verdict,
+    above,
+    every,
+    inside,
+    verdict,
+)
 from dpnotes.methods import logistic_loss
 
 STORES = ("summary", "distances", "utility", "draws", "scaling", "repeats")
@@ -53,27 +67,48 @@ TENFOLD = "printed ten times too large"
 SHARED = "one draw of noise for all models"
 
 Rows = dict[str, pd.DataFrame]
-Found = dict[str, Ours]  # by the keys of the file of cells: a quantity and the paper's name of the task, or a sentence
+# by the keys of the file of cells: a quantity and the paper's name of the task, or a
+# sentence
+Found = dict[str, Ours]
 
 
 def cells() -> list[Cell]:
-    """List all printed numbers and sentences of the paper, in the order of its tables."""
+    """List all printed numbers and sentences of the paper, in the order of its
+    tables.
+    """
     return scorecard.cells("intrinsic_sgd", computed(), all_causes=True)
 
 
 def computed() -> Found:
     """Compute the results of the published rows, by the key of the cell."""
-    rows = {name: read_store(published_store(f"intrinsic_sgd_{name}")) for name in STORES}
+    rows = {
+        name: read_store(published_store(f"intrinsic_sgd_{name}")) for name in STORES
+    }
     found = tables.studies(rows["scaling"], rows["repeats"], rows["summary"])
-    numbers = {**_settings(rows["summary"]), **_of_studies(found), **_of_noise(rows, found)}
-    return {**numbers, **_of_text(rows, found), **_networks(rows), **_of_distances(rows, found), **_of_gains(rows)}
+    numbers = {
+        **_settings(rows["summary"]),
+        **_of_studies(found),
+        **_of_noise(rows, found),
+    }
+    return {
+        **numbers,
+        **_of_text(rows, found),
+        **_networks(rows),
+        **_of_distances(rows, found),
+        **_of_gains(rows),
+    }
 
 
 def _settings(summary: pd.DataFrame) -> Found:
     """Tables I and II, the bound on the sensitivity and delta: exact."""
-    tidy = (tables.sizes(summary), tables.table3(summary).rename(columns={"reproduced": "used"}))
+    tidy = (
+        tables.sizes(summary),
+        tables.table3(summary).rename(columns={"reproduced": "used"}),
+    )
     ours: Any = pd.concat(tidy).query("dataset != @UNSCALED").itertuples()
-    return {f"{row.quantity}, {PAPER_NAMES[row.dataset]}": _exact(row.used) for row in ours}
+    return {
+        f"{row.quantity}, {PAPER_NAMES[row.dataset]}": _exact(row.used) for row in ours
+    }
 
 
 def _of_studies(found: pd.DataFrame) -> Found:
@@ -82,83 +117,160 @@ def _of_studies(found: pd.DataFrame) -> Found:
     for (name, task), (quantity, column) in product(TASKS.items(), OF_STUDIES.items()):
         own = matching(found, dataset=task).groupby("scaling")[column]
         means = {str(scaling): tables.another_study(values) for scaling, values in own}
-        causes = [Cause(READINGS[name], "intrinsic_sgd_scaling", means[name]) for name in READINGS if name in means]
+        causes = [
+            Cause(READINGS[name], "intrinsic_sgd_scaling", means[name])
+            for name in READINGS
+            if name in means
+        ]
         entries[f"{quantity}, {name}"] = Ours(means.get("rows"), causes=causes)
     return entries
 
 
 def _of_noise(rows: Rows, found: pd.DataFrame) -> Found:
-    """Table IV with noise: own draws, and for causes one draw for all models, and rows that are not scaled."""
+    """Table IV with noise: own draws, and for causes one draw for all models, and
+    rows that are not scaled.
+    """
     entries: Found = {}
     stds = printed().set_index(["quantity", "dataset"])["sd"]
     for (name, task), kind in product(TASKS.items(), NOISES):
-        read: list[tuple[list[str], str, dict[str, Mean]]] = []  # causes in words, store, means
-        for scaling, dataset in (("rows", task), ("none", UNSCALED))[: 2 if task == "mnist" else 1]:
+        # causes in words, store, means
+        read: list[tuple[list[str], str, dict[str, Mean]]] = []
+        for scaling, dataset in (("rows", task), ("none", UNSCALED))[
+            : 2 if task == "mnist" else 1
+        ]:
             accuracies = matching(found, dataset=task, scaling=scaling)["accuracy"]
-            study = Mean.of(0.0, float(accuracies.std()), 1, freedom=len(accuracies) - 1)
+            study = Mean.of(
+                0.0, float(accuracies.std()), 1, freedom=len(accuracies) - 1
+            )
             own, shared, runs = _with_noise(rows, dataset, kind, study)
             words = [READINGS[scaling]] if scaling in READINGS else []
-            read += [(words, "intrinsic_sgd_utility", own), ([*words, SHARED], "intrinsic_sgd_draws", shared)]
+            read += [
+                (words, "intrinsic_sgd_utility", own),
+                ([*words, SHARED], "intrinsic_sgd_draws", shared),
+            ]
             if scaling == "rows":
                 error = {quantity: mean - mean.value for quantity, mean in own.items()}
-                error["noisy"] = Mean.of(0.0, stds[f"noisy, {kind}", name], runs) + study
+                error["noisy"] = (
+                    Mean.of(0.0, stds[f"noisy, {kind}", name], runs) + study
+                )
         for quantity, off in error.items():
             ours = read[0][2][quantity]
-            causes = [Cause(", ".join(words), store, means[quantity]) for words, store, means in read[1:]]
-            tenfold = [  # that the printed number is ten times too large is a cause by itself
-                Cause(", ".join([TENFOLD, *words]), store, (means[quantity] + off) * 10) for words, store, means in read
+            causes = [
+                Cause(", ".join(words), store, means[quantity])
+                for words, store, means in read[1:]
+            ]
+            # that the printed number is ten times too large is a cause by itself
+            tenfold = [
+                Cause(", ".join([TENFOLD, *words]), store, (means[quantity] + off) * 10)
+                for words, store, means in read
             ]
             key = f"{quantity}, {kind}, {name}"
-            entries |= {key: Ours(ours, off, causes), f"tenfold {key}": Ours(ours, off, tenfold)}
+            entries |= {
+                key: Ours(ours, off, causes),
+                f"tenfold {key}": Ours(ours, off, tenfold),
+            }
     return entries
 
 
-def _with_noise(rows: Rows, dataset: str, kind: str, study: Mean) -> tuple[dict[str, Mean], dict[str, Mean], int]:
-    """Means of a task with noise for epsilon = 1: own draws, the shared draw; and how many seeds they are of."""
+def _with_noise(
+    rows: Rows, dataset: str, kind: str, study: Mean
+) -> tuple[dict[str, Mean], dict[str, Mean], int]:
+    """Means of a task with noise for epsilon = 1: own draws, the shared draw; and
+    how many seeds they are of.
+    """
     utility = matching(rows["utility"], dataset=dataset, initial="varied")
     quiet = matching(utility, noise="none").iloc[0]
     utility = matching(utility, noise=NOISES[kind], analysis="published", epsilon=1.0)
-    plain, counted = (matching(utility, counted=choice).iloc[0] for choice in (False, True))
-    given = matching(rows["draws"], dataset=dataset, draw="shared").sort_values("sensitivity")
+    plain, counted = (
+        matching(utility, counted=choice).iloc[0] for choice in (False, True)
+    )
+    given = matching(rows["draws"], dataset=dataset, draw="shared").sort_values(
+        "sensitivity"
+    )
     shared = given.iloc[{"observed": 0, "theoretical": -1}[kind]]
     runs = int(quiet["n_seeds"])
     paired = _gain(counted)
 
-    def means(silent: Mean, noisy: Mean, gain: float, *, whole: bool) -> dict[str, Mean]:
+    def means(
+        silent: Mean, noisy: Mean, gain: float, *, whole: bool
+    ) -> dict[str, Mean]:
         added = paired + (gain - paired.value)
-        return {"noisy": noisy + study, "gain": added, "gap_closed": _closed(added, silent - noisy, whole=whole)}
+        return {
+            "noisy": noisy + study,
+            "gain": added,
+            "gap_closed": _closed(added, silent - noisy, whole=whole),
+        }
 
     def accuracy(row: pd.Series, name: str = "accuracy") -> Mean:
         return Mean.of(row[name], row[f"{name}_std"], runs)
 
-    own = means(accuracy(quiet), accuracy(plain), paired.value, whole=counted["noise_sigma"] == 0)
-    same = means(accuracy(shared, "noiseless"), accuracy(shared), shared["gain"], whole=shared["gap_closed"] == 1)
+    own = means(
+        accuracy(quiet),
+        accuracy(plain),
+        paired.value,
+        whole=counted["noise_sigma"] == 0,
+    )
+    same = means(
+        accuracy(shared, "noiseless"),
+        accuracy(shared),
+        shared["gain"],
+        whole=shared["gap_closed"] == 1,
+    )
     return own, same, runs
 
 
 def _closed(gain: Mean, gap: Mean, *, whole: bool) -> Mean:
-    """Fraction of the gap that a gain closes; anything where no gap is shown, and 1 where no noise is left."""
+    """Fraction of the gap that a gain closes; anything where no gap is shown, and 1
+    where no noise is left.
+    """
     if whole:
         return Mean(1.0)
-    return _ratio(gain, gap) if verdict(above(gap, margin=0.0)) == HOLDS else Mean(gain.value / gap.value, math.inf)
+    return (
+        _ratio(gain, gap)
+        if verdict(above(gap, margin=0.0)) == HOLDS
+        else Mean(gain.value / gap.value, math.inf)
+    )
 
 
 def _of_text(rows: Rows, found: pd.DataFrame) -> Found:
-    """Numbers of the text that stand in no table; a largest factor is that of the largest task."""
-    varied = matching(tables.logistic(rows["summary"]), initial="varied").set_index("dataset")
+    """Numbers of the text that stand in no table; a largest factor is that of the
+    largest task.
+    """
+    varied = matching(tables.logistic(rows["summary"]), initial="varied").set_index(
+        "dataset"
+    )
     tests = _quantiles(rows, quantity="p-value", initial="varied")["mnist"]
-    moved, still = (_quantiles(rows, quantity="seed", initial=initial) for initial in INITIALS)
-    factors = {task: _ratio(_mean_distance(moved[task]), _mean_distance(still[task])) for task in still}
-    scaled, unscaled = (_largest(factors[task] for task in factors if task != other) for other in (UNSCALED, "mnist"))
+    moved, still = (
+        _quantiles(rows, quantity="seed", initial=initial) for initial in INITIALS
+    )
+    factors = {
+        task: _ratio(_mean_distance(moved[task]), _mean_distance(still[task]))
+        for task in still
+    }
+    scaled, unscaled = (
+        _largest(factors[task] for task in factors if task != other)
+        for other in (UNSCALED, "mnist")
+    )
     found = matching(found, scaling="rows")
-    loose = (found["dataset"].map(varied["published"]) / found["observed"]).groupby(found["dataset"])
+    loose = (found["dataset"].map(varied["published"]) / found["observed"]).groupby(
+        found["dataset"]
+    )
     unscaled_factor = Cause(READINGS["none"], "intrinsic_sgd_distances", unscaled)
     return {
-        "variability, varying over fixed initialisation, all": Ours(scaled, causes=[unscaled_factor]),
-        "theoretical over empirical sensitivity, all": Ours(_largest(tables.another_study(own) for _, own in loose)),
-        "training size ratio, Forest vs MNIST-binary": _exact(varied["n"]["covertype"] / varied["n"]["mnist"]),
-        "n_datasets, MNIST-binary": _exact(tests["count"] / varied["n_parameters"]["mnist"]),
-        "p threshold, MNIST-binary": _exact(0.05),  # at which the experiment counts, too
+        "variability, varying over fixed initialisation, all": Ours(
+            scaled, causes=[unscaled_factor]
+        ),
+        "theoretical over empirical sensitivity, all": Ours(
+            _largest(tables.another_study(own) for _, own in loose)
+        ),
+        "training size ratio, Forest vs MNIST-binary": _exact(
+            varied["n"]["covertype"] / varied["n"]["mnist"]
+        ),
+        "n_datasets, MNIST-binary": _exact(
+            tests["count"] / varied["n_parameters"]["mnist"]
+        ),
+        # at which the experiment counts, too
+        "p threshold, MNIST-binary": _exact(0.05),
         "Lipschitz constant L, all": _exact(logistic_loss(1.0).lipschitz),
     }
 
@@ -168,15 +280,25 @@ def _largest(means: Iterable[Mean]) -> Mean:
 
 
 def _networks(rows: Rows) -> Found:
-    """Figure 7: epsilons of pairs of data sets, with that of the mean distance for the centre."""
+    """Figure 7: epsilons of pairs of data sets, with that of the mean distance for
+    the centre.
+    """
     found: Found = {}
     scales = tables.unit_epsilons(rows["summary"])
     apart = _quantiles(rows, deep=True, quantity="data", initial="varied")
     for name, task in (("MNIST-binary", "mnist"), ("Adult", "adult")):
         readings = [task, UNSCALED] if task == "mnist" else [task]
-        centres = [_mean_distance(apart[reading]) * scales[reading, "varied"] for reading in readings]
-        causes = [Cause(READINGS["none"], "intrinsic_sgd_distances", centre) for centre in centres[1:]]
-        found[f"pairwise epsilon_intrinsic, centre, {name}"] = Ours(centres[0], causes=causes)
+        centres = [
+            _mean_distance(apart[reading]) * scales[reading, "varied"]
+            for reading in readings
+        ]
+        causes = [
+            Cause(READINGS["none"], "intrinsic_sgd_distances", centre)
+            for centre in centres[1:]
+        ]
+        found[f"pairwise epsilon_intrinsic, centre, {name}"] = Ours(
+            centres[0], causes=causes
+        )
         largest = Mean(apart[task]["q100"] * scales[task, "varied"], math.inf)
         found[f"pairwise epsilon_intrinsic, largest, {name}"] = Ours(largest)
     return found
@@ -190,35 +312,62 @@ def _all_above(means: Iterable[Mean]) -> Question:
 def _of_distances(rows: Rows, found: pd.DataFrame) -> Found:
     """What is said of distances.
 
-    "Almost always" is all but one in a hundred on either side; quantiles and maxima are those of the runs, without
-    errors, as in the paper.
+    "Almost always" is all but one in a hundred on either side; quantiles and maxima are
+    those of the runs, without errors, as in the paper.
     """
-    varied = matching(tables.logistic(rows["summary"]), initial="varied").set_index("dataset")
+    varied = matching(tables.logistic(rows["summary"]), initial="varied").set_index(
+        "dataset"
+    )
     quiet, loud = (
-        {initial: _quantiles(rows, quantity=quantity, initial=initial) for initial in INITIALS}
+        {
+            initial: _quantiles(rows, quantity=quantity, initial=initial)
+            for initial in INITIALS
+        }
         for quantity in ("data", "seed")
     )
 
     def beyond(limit: Any, *tasks: str) -> Verdict:
-        """Whether the first percentile over seeds is beyond a limit, for both initialisations and all tasks."""
+        """Whether the first percentile over seeds is beyond a limit, for both
+        initialisations and all tasks.
+        """
         places = product(INITIALS, tasks)
-        return verdict(_all_above(Mean(loud[start][task]["q1"] - limit(start, task)) for start, task in places))
+        return verdict(
+            _all_above(
+                Mean(loud[start][task]["q1"] - limit(start, task))
+                for start, task in places
+            )
+        )
 
     def bound(_: str, task: str) -> float:
         return float(varied["published"][task])
 
     found = found[found["dataset"].isin(("covertype", "adult"))]
-    louder = (tables.another_study(own["sigma"] - own["observed"]) for _, own in found.groupby("dataset"))
-    loose = (Mean(varied["published"][task] - varied["observed"][task]) for task in ("covertype", "adult"))
-    unscaled = f"rows not scaled: {beyond(bound, UNSCALED, 'covertype', 'adult')} (intrinsic_sgd_distances)"
+    louder = (
+        tables.another_study(own["sigma"] - own["observed"])
+        for _, own in found.groupby("dataset")
+    )
+    loose = (
+        Mean(varied["published"][task] - varied["observed"][task])
+        for task in ("covertype", "adult")
+    )
+    unscaled = (
+        f"rows not scaled: {beyond(bound, UNSCALED, 'covertype', 'adult')}"
+        " (intrinsic_sgd_distances)"
+    )
     tasks = TASKS.values()
     return {
-        "sigma is above the observed sensitivity on Forest and Adult": Ours(verdict(_all_above(louder))),
+        "sigma is above the observed sensitivity on Forest and Adult": Ours(
+            verdict(_all_above(louder))
+        ),
         "seeds move the end farther than a record does": Ours(
             beyond(lambda start, task: quiet[start][task]["q99"], *tasks)
         ),
-        "seeds move the end farther than the bound on a record": Ours(beyond(bound, *tasks), tried=unscaled),
-        "the bound is above all that was observed on Forest and Adult": Ours(verdict(_all_above(loose))),
+        "seeds move the end farther than the bound on a record": Ours(
+            beyond(bound, *tasks), tried=unscaled
+        ),
+        "the bound is above all that was observed on Forest and Adult": Ours(
+            verdict(_all_above(loose))
+        ),
         "epsilons of networks on Adult fall off after 30": Ours(UNTESTED),
     }
 
@@ -228,31 +377,55 @@ def _of_gains(rows: Rows) -> Found:
     varied, fixed = (_gains(rows["utility"], initial) for initial in INITIALS)
     tasks = TASKS.values()
     shown = (gain for (task, _, _), gain in varied.items() if task in tasks)
-    at_one = (varied[task, noise, 1.0] for task, noise in product(tasks, NOISES.values()))
-    smaller = (varied[task, "published", 1.0] - fixed[task, "published", 1.0] for task in tasks)
-    turns = every(inside([varied[task, "published", epsilon] for epsilon in EPSILONS], margin=0.0) for task in tasks)
-    forest = {epsilon: varied["covertype", "published", epsilon] for epsilon in EPSILONS}
+    at_one = (
+        varied[task, noise, 1.0] for task, noise in product(tasks, NOISES.values())
+    )
+    smaller = (
+        varied[task, "published", 1.0] - fixed[task, "published", 1.0] for task in tasks
+    )
+    turns = every(
+        inside([varied[task, "published", epsilon] for epsilon in EPSILONS], margin=0.0)
+        for task in tasks
+    )
+    forest = {
+        epsilon: varied["covertype", "published", epsilon] for epsilon in EPSILONS
+    }
     lead = (forest[4.0] - gain for epsilon, gain in forest.items() if epsilon != 4.0)
     elsewhere = "nor is it on MNIST-binary or Adult (intrinsic_sgd_utility)"
     return {
         "every gain at epsilon = 1 has p < 1e-6": Ours(_all_above(at_one)(1e-6 / 2)),
-        "on Forest the gain is largest near epsilon = 4": Ours(verdict(_all_above(lead)), tried=elsewhere),
+        "on Forest the gain is largest near epsilon = 4": Ours(
+            verdict(_all_above(lead)), tried=elsewhere
+        ),
         "the gain is above 0 at every epsilon": Ours(verdict(_all_above(shown))),
         "the gain grows with epsilon and then closes": Ours(verdict(turns)),
-        "the gain is smaller with fixed initial weights": Ours(verdict(_all_above(smaller))),
+        "the gain is smaller with fixed initial weights": Ours(
+            verdict(_all_above(smaller))
+        ),
     }
 
 
 def _gain(row: Any) -> Mean:
     """A gain with its paired error."""
-    std = abs(row["gain"] / row["gain_t"]) * math.sqrt(row["n_seeds"]) if row["gain_t"] else 0.0
+    std = (
+        abs(row["gain"] / row["gain_t"]) * math.sqrt(row["n_seeds"])
+        if row["gain_t"]
+        else 0.0
+    )
     return Mean.of(row["gain"], std, row["n_seeds"])
 
 
 def _gains(utility: pd.DataFrame, initial: str) -> dict[tuple[str, str, float], Mean]:
-    """Gains of counting on SGD's own noise, by task, noise and epsilon, with their paired errors; one model a seed."""
-    counted = matching(utility, initial=initial, counted=True, analysis="published").dropna(subset=["gain"])
-    return {(row["dataset"], row["noise"], row["epsilon"]): _gain(row) for row in counted.to_dict("records")}
+    """Gains of counting on SGD's own noise, by task, noise and epsilon, with their
+    paired errors; one model a seed.
+    """
+    counted = matching(
+        utility, initial=initial, counted=True, analysis="published"
+    ).dropna(subset=["gain"])
+    return {
+        (row["dataset"], row["noise"], row["epsilon"]): _gain(row)
+        for row in counted.to_dict("records")
+    }
 
 
 def _quantiles(rows: Rows, *, deep: bool = False, **which: str) -> dict[str, Any]:
@@ -263,7 +436,9 @@ def _quantiles(rows: Rows, *, deep: bool = False, **which: str) -> dict[str, Any
 
 
 def _mean_distance(row: dict[str, Any]) -> Mean:
-    """Mean distance of two runs: of R seeds, each in many pairs, at most twice the variance over R."""
+    """Mean distance of two runs: of R seeds, each in many pairs, at most twice the
+    variance over R.
+    """
     std = float(np.std([row[name] for name in QUANTILES]))
     return Mean.of(row["mean"], math.sqrt(2) * std, row["n_seeds"])
 

@@ -1,4 +1,6 @@
-"""Grids of the chapter on intrinsic privacy: the paper's tasks with its settings, a small task, the reader's own."""
+"""Grids of the chapter on intrinsic privacy: the paper's tasks with its settings, a
+small task, the reader's own.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,13 @@ from typing import Any
 
 from dpnotes._validation import one_of
 from dpnotes.lab._experiment import Grid
-from dpnotes.lab.intrinsic_sgd.data import PAPER_NAMES, SCALINGS, UNSCALED, located, records
+from dpnotes.lab.intrinsic_sgd.data import (
+    PAPER_NAMES,
+    SCALINGS,
+    UNSCALED,
+    located,
+    records,
+)
 from dpnotes.lab.intrinsic_sgd.printed import printed
 from dpnotes.lab.intrinsic_sgd.runs import INITIALS, QUANTITIES
 from dpnotes.methods import logistic_loss
@@ -19,10 +27,12 @@ CHECKPOINTS = 40
 PROJECTIONS = 10  # of the digits
 REPEATS = {"covertype": 3, "adult": 5}  # of the studies of the other tasks
 LARGEST_RATE = 2 / logistic_loss(1.0).smoothness  # for rows of norm 1
-EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 6.0)  # the classical formula is not sufficient from 8 on
+# the classical formula is not sufficient from 8 on
+EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 6.0)
 SGD_FIELDS = ("batch_size", "learning_rate", "steps", "n_seeds", "n_neighbours")
-# The first three are those of Table II. The paper's number of runs is 2 R |S|, R near its root; ours is the next larger
-# one: 2 * 99 * 50 for 9,799, 2 * 126 * 64 for 16,116, 2 * 160 * 81 for 25,702.
+# The first three are those of Table II. The paper's number of runs is 2 R |S|, R near
+# its root; ours is the next larger one: 2 * 99 * 50 for 9,799, 2 * 126 * 64 for 16,116,
+# 2 * 160 * 81 for 25,702.
 SGD: dict[str, tuple[float, ...]] = {
     "mnist": (32, 0.1, 1850, 99, 49),
     UNSCALED: (32, 0.1, 1850, 99, 49),
@@ -31,16 +41,33 @@ SGD: dict[str, tuple[float, ...]] = {
     "breast_cancer": (16, 1.0, 120, 60, 30),
 }
 OWN_SGD = (32, 0.5, 1000, 50, 20)  # of a file
-# Hidden units, seeds and neighbours of the networks; the latter are ours, the paper gives none.
-NETWORKS = {"mnist": (10, 50, 39), UNSCALED: (10, 50, 39), "adult": (8, 50, 39), "breast_cancer": (4, 30, 10)}
-DATASETS = {"paper": ("mnist", UNSCALED, "covertype", "adult"), "quick": ("breast_cancer",)}
-# Runs to fit a test to and to count its errors on, of either data set: as many as about a minute allows.
+# Hidden units, seeds and neighbours of the networks; the latter are ours, the paper
+# gives none.
+NETWORKS = {
+    "mnist": (10, 50, 39),
+    UNSCALED: (10, 50, 39),
+    "adult": (8, 50, 39),
+    "breast_cancer": (4, 30, 10),
+}
+DATASETS = {
+    "paper": ("mnist", UNSCALED, "covertype", "adult"),
+    "quick": ("breast_cancer",),
+}
+# Runs to fit a test to and to count its errors on, of either data set: as many as about
+# a minute allows.
 AUDITS = {
-    **{"mnist": (800, 3000), UNSCALED: (800, 3000), "covertype": (160, 300), "adult": (600, 2000)},
+    **{
+        "mnist": (800, 3000),
+        UNSCALED: (800, 3000),
+        "covertype": (160, 300),
+        "adult": (600, 2000),
+    },
     "breast_cancer": (200, 400),
 }
-OWN_FEATURE = {"covertype": (240, 600), "adult": (600, 2000)}  # that no other record has; a test that is not fitted
-ONLY_HOLDER = {"adult": (600, 6000)}  # one in the data; on Forest the rarest feature has 39
+# that no other record has; a test that is not fitted
+OWN_FEATURE = {"covertype": (240, 600), "adult": (600, 2000)}
+# one in the data; on Forest the rarest feature has 39
+ONLY_HOLDER = {"adult": (600, 6000)}
 LAST_ITERATE = {"steps": 100, "learning_rate": LARGEST_RATE, "n_runs": 10, "seed": 0}
 
 
@@ -53,7 +80,8 @@ def settings(
     require_bound: bool = True,
     **own: float,
 ) -> Grid:
-    """List settings of logistic regression with varied and with fixed initial weights, for each task of a scale.
+    """List settings of logistic regression with varied and with fixed initial weights,
+    for each task of a scale.
 
     Parameters
     ----------
@@ -61,14 +89,17 @@ def settings(
     dataset : str
         Another task, or a file. If empty, the tasks of the scale are used.
     target : str
-        Column of the classes of a file. If empty, it is the last column, or the array ``y``.
+        Column of the classes of a file. If empty, it is the last column, or the array
+        ``y``.
     scale_rows : bool
         Whether each row of a file is divided by its own norm.
     require_bound : bool
-        If False, a learning rate above 2 / smoothness is accepted, and there is no bound on the sensitivity.
+        If False, a learning rate above 2 / smoothness is accepted, and there is no
+        bound on the sensitivity.
     own
-        batch_size, learning_rate, steps, n_seeds and n_neighbours, which replace the task's values; 0 retains the
-        task's value. A file has batches of 32, rate 0.5, 1,000 steps, 50 seeds and 20 neighbours.
+        batch_size, learning_rate, steps, n_seeds and n_neighbours, which replace the
+        task's values; 0 retains the task's value. A file has batches of 32, rate 0.5,
+        1,000 steps, 50 seeds and 20 neighbours.
 
     Raises
     ------
@@ -81,27 +112,42 @@ def settings(
     for name, value in own.items():
         least = {"n_seeds": ">= 2", "learning_rate": "> 0 and finite"}.get(name, ">= 1")
         if not 0 <= value < math.inf or (name == "n_seeds" and value == 1):
-            raise ValueError(f"{name} must be {least}, or 0 for the task's own, got {name}={value}")
-    if (learning_rate := own.get("learning_rate", 0.0)) > LARGEST_RATE and require_bound:
+            raise ValueError(
+                f"{name} must be {least}, or 0 for the task's own, got {name}={value}"
+            )
+    if (
+        learning_rate := own.get("learning_rate", 0.0)
+    ) > LARGEST_RATE and require_bound:
         raise ValueError(
-            f"learning_rate must be <= 2 / smoothness = {LARGEST_RATE:g}, got learning_rate={learning_rate}; above "
-            "this rate no bound on the sensitivity holds: give require_bound=False to train without a bound"
+            f"learning_rate must be <= 2 / smoothness = {LARGEST_RATE:g}, got"
+            f" learning_rate={learning_rate}; above this rate no bound on the"
+            " sensitivity holds: give require_bound=False to train without a bound"
         )
     changed = {name: value for name, value in own.items() if value}
     names = (located(dataset, target),) if dataset else DATASETS[scale]
     if names[0] not in SGD:
-        records(names[0], scale_rows)  # what is wrong with a file shows before anything runs
+        # what is wrong with a file shows before anything runs
+        records(names[0], scale_rows)
     common = {"hidden": None, "output": "sigmoid", "schedule": "constant", "seed": 0}
     rows = [
-        {"dataset": name, **common, **dict(zip(SGD_FIELDS, SGD.get(name, OWN_SGD), strict=True)), **changed}
+        {
+            "dataset": name,
+            **common,
+            **dict(zip(SGD_FIELDS, SGD.get(name, OWN_SGD), strict=True)),
+            **changed,
+        }
         for name in names
     ]
     scaled = {} if names[0] in SGD else {"scale_rows": scale_rows}
-    return [{**row, "initial": initial, **scaled} for row in rows for initial in INITIALS]
+    return [
+        {**row, "initial": initial, **scaled} for row in rows for initial in INITIALS
+    ]
 
 
 def by_scale(make: Callable[[Grid], Grid]) -> dict[str, Callable[[], Grid]]:
-    """Return, for each scale, a function that makes the grid of its settings with ``make``."""
+    """Return, for each scale, a function that makes the grid of its settings with
+    ``make``.
+    """
     return {scale: lambda scale=scale: make(settings(scale)) for scale in SCALES}  # type: ignore[misc]
 
 
@@ -111,21 +157,36 @@ def checkpoints(steps: int) -> tuple[int, ...]:
 
 
 def with_networks(chosen: Grid) -> Grid:
-    """Add the same tasks with one hidden layer to these settings, if there is a network for them."""
-    deep = [(row, *NETWORKS[row["dataset"]]) for row in chosen if row["dataset"] in NETWORKS]
+    """Add the same tasks with one hidden layer to these settings, if there is a
+    network for them.
+    """
+    deep = [
+        (row, *NETWORKS[row["dataset"]]) for row in chosen if row["dataset"] in NETWORKS
+    ]
     return chosen + [
-        {**row, "hidden": units, "n_seeds": min(row["n_seeds"], seeds), "n_neighbours": neighbours}
+        {
+            **row,
+            "hidden": units,
+            "n_seeds": min(row["n_seeds"], seeds),
+            "n_neighbours": neighbours,
+        }
         for row, units, seeds, neighbours in deep
     ]
 
 
 def distances(chosen: Grid) -> Grid:
     """List a row for each distribution of each setting, networks included."""
-    return [{**row, "quantity": quantity} for row in with_networks(chosen) for quantity in QUANTITIES]
+    return [
+        {**row, "quantity": quantity}
+        for row in with_networks(chosen)
+        for quantity in QUANTITIES
+    ]
 
 
 def utilities(chosen: Grid) -> Grid:
-    """List rows without noise, and with noise by each rule at each epsilon, with SGD's own noise counted or not."""
+    """List rows without noise, and with noise by each rule at each epsilon, with
+    SGD's own noise counted or not.
+    """
     names = ("noise", "analysis", "epsilon", "counted")
     rows = []
     for row in chosen:
@@ -133,17 +194,26 @@ def utilities(chosen: Grid) -> Grid:
         analysis = "published" if row["dataset"] in DATASETS["paper"] else "tight"
         bounded = row["learning_rate"] <= LARGEST_RATE
         proved = row["initial"] == "varied" and row["dataset"] != UNSCALED and bounded
-        rules = [("published", analysis)] * bounded + [("observed", analysis)] + [("proved", "tight")] * proved
+        rules = (
+            [("published", analysis)] * bounded
+            + [("observed", analysis)]
+            + [("proved", "tight")] * proved
+        )
         added: list[tuple[Any, ...]] = [("none", None, None, False)]
-        added += [(*rule, *rest) for rule, *rest in product(rules, EPSILONS, (False, True))]
-        if proved and analysis == "published":  # what exact calibration alone does, at the paper's sensitivity
+        added += [
+            (*rule, *rest) for rule, *rest in product(rules, EPSILONS, (False, True))
+        ]
+        # what exact calibration alone does, at the paper's sensitivity
+        if proved and analysis == "published":
             added.append(("published", "tight", 1.0, False))
         rows += [{**row, **dict(zip(names, noise, strict=True))} for noise in added]
     return rows
 
 
 def draws(chosen: Grid) -> Grid:
-    """List rows of Table IV at epsilon = 1, from the numbers of Table III: one draw for all models, or one for each."""
+    """List rows of Table IV at epsilon = 1, from the numbers of Table III: one draw
+    for all models, or one for each.
+    """
     paper = printed().set_index(["dataset", "quantity"])["printed"]
     return [
         {
@@ -180,43 +250,95 @@ def repeats(chosen: Grid) -> Grid:
 
 
 def trajectories(chosen: Grid) -> Grid:
-    """List steps of eight runs from the same initial weights, on Forest or, without it, on the first task."""
+    """List steps of eight runs from the same initial weights, on Forest or, without
+    it, on the first task.
+    """
     fixed = [row for row in chosen if row["initial"] == "fixed"]
-    row = {**next((r for r in fixed if r["dataset"] == "covertype"), fixed[0]), "n_seeds": 8, "n_neighbours": 1}
-    return [{**row, "run": run, "step": step} for run, step in product(range(8), checkpoints(row["steps"]))]
+    row = {
+        **next((r for r in fixed if r["dataset"] == "covertype"), fixed[0]),
+        "n_seeds": 8,
+        "n_neighbours": 1,
+    }
+    return [
+        {**row, "run": run, "step": step}
+        for run, step in product(range(8), checkpoints(row["steps"]))
+    ]
 
 
 def hyperparameters(chosen: Grid) -> Grid:
-    """List other batch sizes at the same number of passes, other rates and falling rates: one change at a time."""
+    """List other batch sizes at the same number of passes, other rates and falling
+    rates: one change at a time.
+    """
     rows = []
     for row in chosen:
-        base = {**row, "n_seeds": min(50, row["n_seeds"]), "n_neighbours": min(4, row["n_neighbours"])}
-        sizes = [max(1, row["batch_size"] // 4), *(row["batch_size"] * factor for factor in (1, 4, 16))]
+        base = {
+            **row,
+            "n_seeds": min(50, row["n_seeds"]),
+            "n_neighbours": min(4, row["n_neighbours"]),
+        }
+        sizes = [
+            max(1, row["batch_size"] // 4),
+            *(row["batch_size"] * factor for factor in (1, 4, 16)),
+        ]
         if row["dataset"] not in SGD:  # a file may be smaller than a large batch
-            sizes = [size for size in sizes if size < len(records(row["dataset"], row["scale_rows"]).X)]
-        rows += [{**base, "batch_size": size, "steps": row["steps"] * row["batch_size"] // size} for size in sizes]
+            sizes = [
+                size
+                for size in sizes
+                if size < len(records(row["dataset"], row["scale_rows"]).X)
+            ]
+        rows += [
+            {
+                **base,
+                "batch_size": size,
+                "steps": row["steps"] * row["batch_size"] // size,
+            }
+            for size in sizes
+        ]
         rates = [row["learning_rate"] * factor for factor in (0.25, 4.0)]
-        rows += [{**base, "learning_rate": rate} for rate in rates if rate <= LARGEST_RATE]
-        rows += [{**base, "schedule": schedule} for schedule in ("inverse", "inverse-root", "linear")]
+        rows += [
+            {**base, "learning_rate": rate} for rate in rates if rate <= LARGEST_RATE
+        ]
+        rows += [
+            {**base, "schedule": schedule}
+            for schedule in ("inverse", "inverse-root", "linear")
+        ]
     return rows
 
 
 def audits(chosen: Grid) -> Grid:
-    """List the tests of records for :func:`dpnotes.lab.intrinsic_sgd.experiments.audit`."""
+    """List the tests of records for
+    :func:`dpnotes.lab.intrinsic_sgd.experiments.audit`.
+    """
     rows = []
     for row in chosen:
         task, setting = row["dataset"], _without(row, "n_seeds", "n_neighbours")
         fitted = {task: AUDITS.get(task, (400, 1000))}
-        tests = {"own feature": OWN_FEATURE, "typical": fitted, "quiet direction": fitted, "only holder": ONLY_HOLDER}
-        runs = [(record, *of_task[task]) for record, of_task in tests.items() if task in of_task]
-        rows += [{**setting, "record": record, "fit_runs": fit, "test_runs": test} for record, fit, test in runs]
+        tests = {
+            "own feature": OWN_FEATURE,
+            "typical": fitted,
+            "quiet direction": fitted,
+            "only holder": ONLY_HOLDER,
+        }
+        runs = [
+            (record, *of_task[task])
+            for record, of_task in tests.items()
+            if task in of_task
+        ]
+        rows += [
+            {**setting, "record": record, "fit_runs": fit, "test_runs": test}
+            for record, fit, test in runs
+        ]
     return rows
 
 
 def last_iterates(chosen: Grid) -> Grid:
     """List noisy descent at each epsilon, for tasks whose rows have norm at most 1."""
     return [
-        {**{name: row[name] for name in ("dataset", "scale_rows") if name in row}, "epsilon": epsilon, **LAST_ITERATE}
+        {
+            **{name: row[name] for name in ("dataset", "scale_rows") if name in row},
+            "epsilon": epsilon,
+            **LAST_ITERATE,
+        }
         for row in chosen
         if row["initial"] == "varied" and row["dataset"] != UNSCALED
         for epsilon in EPSILONS
@@ -232,10 +354,14 @@ def _study(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def seconds(row: Mapping[str, Any]) -> float:
-    """Estimate seconds on one core: a step takes 0.3 microseconds for a run that shares its batch, and 7 for a pair."""
+    """Estimate seconds on one core: a step takes 0.3 microseconds for a run that
+    shares its batch, and 7 for a pair.
+    """
     if "n_runs" in row:
         return 10.0
     if "test_runs" in row:
         return float((row["fit_runs"] + row["test_runs"]) * row["steps"] * 7e-6)
     width = 8 if row.get("hidden") else 1
-    return float(row["n_seeds"] * (5 + row.get("n_neighbours", 0) * width) * row["steps"] * 3e-7)
+    return float(
+        row["n_seeds"] * (5 + row.get("n_neighbours", 0) * width) * row["steps"] * 3e-7
+    )

@@ -1,4 +1,6 @@
-"""What Hyland and Tople (2019) print in their Tables I to IV, for logistic regression."""
+"""What Hyland and Tople (2019) print in their Tables I to IV, for logistic
+regression.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,12 @@ import pandas as pd
 from dpnotes.accounting.papers import intrinsic_sgd, sgd_sensitivity
 from dpnotes.lab._experiment import paper_table
 
-LIPSCHITZ = 2**0.5  # of the logistic loss where the norm of x is at most 1 and a bias is learnt
+# of the logistic loss where the norm of x is at most 1 and a bias is learnt
+LIPSCHITZ = 2**0.5
 SMOOTHNESS = 0.5  # the same: a quarter of the squared norm of (x, 1)
 HALF_DIGIT = 5e-4  # sensitivities and sigmas are printed to three decimals
-QUANTITIES = (  # fields of a task after its name, as the file of the printed values calls them
+# fields of a task after its name, as the file of the printed values calls them
+QUANTITIES = (
     *("n_train", "dimension", "batch_size", "learning_rate", "convergence_batches"),
     *("sensitivity_theoretical", "sensitivity_empirical", "sigma_intrinsic", "delta"),
     *("epsilon_intrinsic", "epsilon_intrinsic_empirical", "noiseless, none"),
@@ -23,10 +27,11 @@ QUANTITIES = (  # fields of a task after its name, as the file of the printed va
 
 
 def printed() -> pd.DataFrame:
-    """Read Tables I to IV: dataset (the paper's name), quantity, printed, sd (of single runs).
+    """Read Tables I to IV: dataset (the paper's name), quantity, printed, sd (of single
+    runs).
 
-    A key of the file is a quantity and a task. It begins with ``tenfold`` for a gain that is judged as printed ten
-    times too large.
+    A key of the file is a quantity and a task. It begins with ``tenfold`` for a gain
+    that is judged as printed ten times too large.
     """
     table = paper_table("cells_intrinsic_sgd").query("table.str.startswith('Table')")
     keys = table["key"].str.removeprefix("tenfold ").str.rpartition(", ")
@@ -36,8 +41,8 @@ def printed() -> pd.DataFrame:
 class Task(
     namedtuple(
         "Task",
-        "name n d batch_size learning_rate steps sensitivity observed sigma delta epsilon epsilon_observed "
-        "noiseless noisy gain closed",
+        "name n d batch_size learning_rate steps sensitivity observed sigma delta"
+        " epsilon epsilon_observed noiseless noisy gain closed",
     )
 ):
     """One data set of the paper, with its printed values.
@@ -59,32 +64,55 @@ class Task(
     epsilon, epsilon_observed : float
         The intrinsic epsilon with the theoretical and with the observed sensitivity.
     noiseless, noisy, gain, closed : float
-        Values at epsilon = 1 with the theoretical sensitivity: accuracy without noise, accuracy with noise, the gain
-        from counting on SGD's own noise, and the fraction of the gap that this gain is said to close.
+        Values at epsilon = 1 with the theoretical sensitivity: accuracy without noise,
+        accuracy with noise, the gain from counting on SGD's own noise, and the fraction
+        of the gap that this gain is said to close.
     """
 
     def bound(self, analysis: str = "tight") -> float:
-        """Compute the sensitivity for one fixed seed; ``"published"`` counts a broken-off pass as a fraction."""
+        """Compute the sensitivity for one fixed seed; ``"published"`` counts a
+        broken-off pass as a fraction.
+        """
         epochs = self.steps * self.batch_size / self.n
-        loss = {"lipschitz": LIPSCHITZ, "smoothness": SMOOTHNESS, "learning_rate": self.learning_rate}
-        return sgd_sensitivity(**loss, batch_size=self.batch_size, epochs=epochs, analysis=analysis)
+        loss = {
+            "lipschitz": LIPSCHITZ,
+            "smoothness": SMOOTHNESS,
+            "learning_rate": self.learning_rate,
+        }
+        return sgd_sensitivity(
+            **loss, batch_size=self.batch_size, epochs=epochs, analysis=analysis
+        )
 
     def ratio_range(self) -> tuple[float, float]:
-        """Compute the least and the largest sensitivity / sigma that the printed digits allow."""
-        low, high = ((self.sensitivity + off) / (self.sigma - off) for off in (-HALF_DIGIT, HALF_DIGIT))
+        """Compute the least and the largest sensitivity / sigma that the printed
+        digits allow.
+        """
+        low, high = (
+            (self.sensitivity + off) / (self.sigma - off)
+            for off in (-HALF_DIGIT, HALF_DIGIT)
+        )
         return low, high
 
 
 @cache
 def tasks() -> tuple[Task, ...]:
     """Read the tasks MNIST-binary, Forest and Adult."""
-    wide = printed().pivot_table("printed", "dataset", "quantity", sort=False)[list(QUANTITIES)]
-    wide = wide.astype(dict.fromkeys(("n_train", "dimension", "batch_size", "convergence_batches"), int))
+    wide = printed().pivot_table("printed", "dataset", "quantity", sort=False)[
+        list(QUANTITIES)
+    ]
+    wide = wide.astype(
+        dict.fromkeys(
+            ("n_train", "dimension", "batch_size", "convergence_batches"), int
+        )
+    )
     return tuple(Task(*row) for row in wide.itertuples(name=None))
 
 
-def intrinsic_epsilon(*, sigma: float, sensitivity: float, delta: float, analysis: str = "tight") -> float:
-    """Compute epsilon at ``delta`` under the assumption of :func:`dpnotes.accounting.papers.intrinsic_sgd`.
+def intrinsic_epsilon(
+    *, sigma: float, sensitivity: float, delta: float, analysis: str = "tight"
+) -> float:
+    """Compute epsilon at ``delta`` under the assumption of
+    :func:`dpnotes.accounting.papers.intrinsic_sgd`.
 
     Parameters
     ----------
@@ -93,8 +121,9 @@ def intrinsic_epsilon(*, sigma: float, sensitivity: float, delta: float, analysi
         In the units of sigma.
     delta : float, in (0, 1)
     analysis : {"tight", "published"}
-        ``"published"`` is the paper's formula, ``sqrt(2 log(1.25 / delta)) sensitivity / sigma``. This formula is
-        proved for results below 1, and gives too small values above about 8.
+        ``"published"`` is the paper's formula, ``sqrt(2 log(1.25 / delta)) sensitivity
+        / sigma``. This formula is proved for results below 1, and gives too small
+        values above about 8.
 
     Returns
     -------
@@ -102,12 +131,16 @@ def intrinsic_epsilon(*, sigma: float, sensitivity: float, delta: float, analysi
 
     Source
     ------
-    Hyland and Tople (2019), Algorithm 1 (with log(1.25 / delta)); Balle and Wang (2018), Theorem 8.
+    Hyland and Tople (2019), Algorithm 1 (with log(1.25 / delta)); Balle and Wang
+    (2018), Theorem 8.
 
     Examples
     --------
     >>> entry = dict(sigma=0.028, sensitivity=0.050, delta=9.62e-5)
-    >>> round(intrinsic_epsilon(**entry), 3), round(intrinsic_epsilon(**entry, analysis="published"), 3)
+    >>> (
+    ...     round(intrinsic_epsilon(**entry), 3),
+    ...     round(intrinsic_epsilon(**entry, analysis="published"), 3),
+    ... )
     (7.717, 7.772)
     """
     if analysis == "published":

@@ -1,4 +1,6 @@
-"""Runs of SGD that differ in seed and in one record, stored while their rows are computed, and their statistics."""
+"""Runs of SGD that differ in seed and in one record, stored while their rows are
+computed, and their statistics.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +46,8 @@ class Setting:
     schedule : {"constant", "inverse", "inverse-root", "linear"}
         Schedule of the learning rate.
     n_seeds, n_neighbours : int
-        There are ``n_seeds * (n_neighbours + 1)`` runs. The defaults are the smallest numbers, for rows that need only
-        one data set or make their own pair.
+        There are ``n_seeds * (n_neighbours + 1)`` runs. The defaults are the smallest
+        numbers, for rows that need only one data set or make their own pair.
     seed : int
     scale_rows : bool
         Whether each row of a file is divided by its norm.
@@ -71,12 +73,17 @@ class Setting:
 
     @property
     def steps_per_pass(self) -> int:
-        """Number of batches in a pass through all records except the first; the remainder of a pass is left out."""
-        return max(1, (len(self.records.X) - 1) // self.batch_size)  # fit_sgd refuses a batch of more than all
+        """Number of batches in a pass through all records except the first; the
+        remainder of a pass is left out.
+        """
+        # fit_sgd refuses a batch of more than all
+        return max(1, (len(self.records.X) - 1) // self.batch_size)
 
     @property
     def rates(self) -> Features:
-        """Step lengths [steps]: constant, or falling as 1/(1 + passes), as the root of this, or linearly to 0."""
+        """Step lengths [steps]: constant, or falling as 1/(1 + passes), as the root
+        of this, or linearly to 0.
+        """
         passes = np.arange(self.steps) / self.steps_per_pass
         shape = {
             "constant": np.ones(self.steps),
@@ -88,33 +95,63 @@ class Setting:
 
     @property
     def sgd(self) -> dict[str, Any]:
-        """Keyword arguments of all functions that train; without a seed each run draws its own initial weights."""
+        """Keyword arguments of all functions that train; without a seed each run
+        draws its own initial weights.
+        """
         seeds = 0 if self.initial == "fixed" else None
-        return {"batch_size": self.batch_size, "learning_rate": self.rates, "steps": self.steps, "init_seeds": seeds}
+        return {
+            "batch_size": self.batch_size,
+            "learning_rate": self.rates,
+            "steps": self.steps,
+            "init_seeds": seeds,
+        }
 
     def bound(self, analysis: str) -> float | None:
-        """Bound the sensitivity for rows of norm 1, as in the paper (with a fraction of a pass) or as proved.
+        """Bound the sensitivity for rows of norm 1, as in the paper (with a fraction of
+        a pass) or as proved.
 
-        The result is None if there is no bound. The paper's bound is for logistic regression at a constant rate. The
-        proved bound also needs rows of norm at most 1 and a learning rate of at most 2 / smoothness. At a falling rate,
-        each pass counts with its first step, which is the largest.
+        The result is None if there is no bound. The paper's bound is for logistic
+        regression at a constant rate. The proved bound also needs rows of norm at most
+        1 and a learning rate of at most 2 / smoothness. At a falling rate, each pass
+        counts with its first step, which is the largest.
         """
         loss = logistic_loss(1.0)
-        bounded = functools.partial(sgd_sensitivity, **loss._asdict(), batch_size=self.batch_size, analysis=analysis)
+        bounded = functools.partial(
+            sgd_sensitivity,
+            **loss._asdict(),
+            batch_size=self.batch_size,
+            analysis=analysis,
+        )
         if self.hidden is not None or self.learning_rate > 2 / loss.smoothness:
             return None
         if analysis == "published":
             passes = self.steps * self.batch_size / len(self.records.X)
-            return bounded(learning_rate=self.learning_rate, epochs=passes) if self.schedule == "constant" else None
+            return (
+                bounded(learning_rate=self.learning_rate, epochs=passes)
+                if self.schedule == "constant"
+                else None
+            )
         if self.records.longest > 1 + ROUNDING:
             return None
-        return float(sum(bounded(learning_rate=float(rate), epochs=1) for rate in self.rates[:: self.steps_per_pass]))
+        return float(
+            sum(
+                bounded(learning_rate=float(rate), epochs=1)
+                for rate in self.rates[:: self.steps_per_pass]
+            )
+        )
 
 
 def neighbour_runs(
-    X: Features, y: Integers, *, n_seeds: int, n_neighbours: int, random_state: int, **setting: Any
+    X: Features,
+    y: Integers,
+    *,
+    n_seeds: int,
+    n_neighbours: int,
+    random_state: int,
+    **setting: Any,
 ) -> SGDRuns:
-    """Train :func:`dpnotes.learners.fit_sgd` on data sets in which record 0 takes the place of another record.
+    """Train :func:`dpnotes.learners.fit_sgd` on data sets in which record 0 takes the
+    place of another record.
 
     Parameters
     ----------
@@ -123,61 +160,93 @@ def neighbour_runs(
         Class codes 0 and 1.
     n_seeds : int
     n_neighbours : int, in 1 .. n - 1
-        Number of data sets besides the data set without record 0. In each of them, record 0 takes the place of another
-        record, which is drawn without replacement.
+        Number of data sets besides the data set without record 0. In each of them,
+        record 0 takes the place of another record, which is drawn without replacement.
     random_state : int
     setting : keyword arguments
-        Other arguments of :func:`dpnotes.learners.fit_sgd`: batch_size, steps, learning_rate, init_seeds, hidden, ...
+        Other arguments of :func:`dpnotes.learners.fit_sgd`: batch_size, steps,
+        learning_rate, init_seeds, hidden, ...
 
     Returns
     -------
     dpnotes.learners.SGDRuns
-        The runs. ``all_weights`` has shape [n_seeds, n_neighbours + 1, p]; column 0 is the data set without record 0.
+        The runs. ``all_weights`` has shape [n_seeds, n_neighbours + 1, p]; column 0 is
+        the data set without record 0.
     """
     if n_neighbours >= len(X):
-        raise ValueError(f"n_neighbours must be < n={len(X)} records, got n_neighbours={n_neighbours}")
-    chosen = np.random.default_rng(random_state).choice(len(X) - 1, n_neighbours, replace=False)
-    pairs: dict[str, Any] = {"neighbours": np.sort(chosen), "replacement": (X[0], int(y[0]))}
+        raise ValueError(
+            f"n_neighbours must be < n={len(X)} records, got"
+            f" n_neighbours={n_neighbours}"
+        )
+    chosen = np.random.default_rng(random_state).choice(
+        len(X) - 1, n_neighbours, replace=False
+    )
+    pairs: dict[str, Any] = {
+        "neighbours": np.sort(chosen),
+        "replacement": (X[0], int(y[0])),
+    }
     kept = np.ascontiguousarray(X[1:])
-    return fit_sgd(kept, y[1:], **pairs, n_runs=n_seeds, random_state=random_state, **setting)
+    return fit_sgd(
+        kept, y[1:], **pairs, n_runs=n_seeds, random_state=random_state, **setting
+    )
 
 
 @functools.lru_cache(maxsize=2)
 @one_thread()
 def trained(setting: Setting, device: str) -> SGDRuns:
-    """Train weights [n_seeds, n_neighbours + 1, p]; column 0 is the data set without its first record."""
-    own: dict[str, Any] = {name: getattr(setting, name) for name in ("n_seeds", "n_neighbours", "hidden", "output")}
+    """Train weights [n_seeds, n_neighbours + 1, p]; column 0 is the data set without
+    its first record.
+    """
+    own: dict[str, Any] = {
+        name: getattr(setting, name)
+        for name in ("n_seeds", "n_neighbours", "hidden", "output")
+    }
     X, y = setting.records.X, setting.records.y
-    return neighbour_runs(X, y, random_state=setting.seed, device=device, **own, **setting.sgd)
+    return neighbour_runs(
+        X, y, random_state=setting.seed, device=device, **own, **setting.sgd
+    )
 
 
 @functools.lru_cache(maxsize=1)
 @one_thread()
 def trajectories(setting: Setting, steps: tuple[int, ...], device: str) -> Features:
-    """Train weights [n_seeds, len(steps), p], after each number of steps, on the data set without its first record.
+    """Train weights [n_seeds, len(steps), p], after each number of steps, on the data
+    set without its first record.
 
     The last weights equal column 0 of :func:`trained`.
     """
     X, y = np.ascontiguousarray(setting.records.X[1:]), setting.records.y[1:]
-    own: dict[str, Any] = {"n_runs": setting.n_seeds, "random_state": setting.seed, "checkpoints": steps}
-    return fit_sgd(X, y, **own, dtype=np.float64, device=device, **setting.sgd).trajectory
+    own: dict[str, Any] = {
+        "n_runs": setting.n_seeds,
+        "random_state": setting.seed,
+        "checkpoints": steps,
+    }
+    return fit_sgd(
+        X, y, **own, dtype=np.float64, device=device, **setting.sgd
+    ).trajectory
 
 
 @functools.lru_cache(maxsize=2)
 def statistics(setting: Setting, device: str) -> dict[str, float]:
-    """Compute :func:`weight_stds` and :func:`sensitivities` of the runs of a setting."""
+    """Compute :func:`weight_stds` and :func:`sensitivities` of the runs of a
+    setting.
+    """
     weights = trained(setting, device).all_weights
     return {**weight_stds(weights), **sensitivities(weights)}
 
 
 def weight_stds(weights: Features) -> dict[str, float]:
-    """Compute the standard deviation of a weight over seeds, from weights [R, S + 1, p].
+    """Compute the standard deviation of a weight over seeds, from weights [R, S + 1,
+    p].
 
-    ``sigma`` is pooled over all weights of a data set, and is the median over data sets, as in the paper.
+    ``sigma`` is pooled over all weights of a data set, and is the median over data
+    sets, as in the paper.
     """
     centred = weights - weights.mean(axis=0)
     sigmas, each = centred.std(axis=(0, 2)), centred[:, 0].std(axis=0)
-    directions = np.linalg.svd(centred[:, 0], compute_uv=False) / math.sqrt(len(weights) - 1)
+    directions = np.linalg.svd(centred[:, 0], compute_uv=False) / math.sqrt(
+        len(weights) - 1
+    )
     p = weights.shape[2]
     return {
         "sigma": float(np.median(sigmas)),
@@ -185,17 +254,22 @@ def weight_stds(weights: Features) -> dict[str, float]:
         "sigma_high": float(sigmas.max()),
         "weight_sigma_low": float(each.min()),
         "weight_sigma_high": float(each.max()),
-        "direction_sigma_low": float(directions[-1]) if len(directions) == p < len(weights) else 0.0,
+        "direction_sigma_low": (
+            float(directions[-1]) if len(directions) == p < len(weights) else 0.0
+        ),
         "direction_sigma_high": float(directions[0]),
     }
 
 
 def sensitivities(weights: Features) -> dict[str, float]:
-    """Compute the largest distances between data sets under one seed, from weights [R, S + 1, p].
+    """Compute the largest distances between data sets under one seed, from weights [R,
+    S + 1, p].
 
-    ``observed`` is the largest over all pairs. Pairs with column 0 differ in one record, and all other pairs in two.
-    ``neighbours`` is the largest over the pairs with column 0. ``means`` is the largest distance of these pairs between
-    the means over seeds. Differences are taken first, so that no digits are lost between near points.
+    ``observed`` is the largest over all pairs. Pairs with column 0 differ in one
+    record, and all other pairs in two. ``neighbours`` is the largest over the pairs
+    with column 0. ``means`` is the largest distance of these pairs between the means
+    over seeds. Differences are taken first, so that no digits are lost between near
+    points.
     """
     apart = (weights[:, 1:] - weights[:, :1]).astype(np.float64)
     return {
@@ -206,17 +280,23 @@ def sensitivities(weights: Features) -> dict[str, float]:
 
 
 def normality(weights: Features) -> Features:
-    """Compute p-values [data sets, p] of Shapiro and Wilk's test of each weight over seeds, for the first data sets."""
+    """Compute p-values [data sets, p] of Shapiro and Wilk's test of each weight over
+    seeds, for the first data sets.
+    """
     tested = weights[:, :TESTED_DATASETS].swapaxes(0, 1)
-    return np.array([[stats.shapiro(values).pvalue for values in column.T] for column in tested])
+    return np.array(
+        [[stats.shapiro(values).pvalue for values in column.T] for column in tested]
+    )
 
 
 def sample(quantity: str, weights: Features, *, seed: int) -> Features:
-    """Compute all values of a quantity whose distribution the paper shows, from weights [R, S + 1, p].
+    """Compute all values of a quantity whose distribution the paper shows, from weights
+    [R, S + 1, p].
 
-    ``"data"`` gives the distances between two data sets under one seed, and ``"seed"`` the distances between two seeds
-    on one data set. ``"both"`` gives distances between runs that differ in both, for a random sample of the pairs.
-    ``"p-value"`` gives the p-values of the tests of normality.
+    ``"data"`` gives the distances between two data sets under one seed, and ``"seed"``
+    the distances between two seeds on one data set. ``"both"`` gives distances between
+    runs that differ in both, for a random sample of the pairs. ``"p-value"`` gives the
+    p-values of the tests of normality.
     """
     if quantity == "p-value":
         return normality(weights).ravel()
@@ -225,25 +305,47 @@ def sample(quantity: str, weights: Features, *, seed: int) -> Features:
         return np.concatenate([pdist(group) for group in groups])
     R, S, _ = weights.shape
     generator = np.random.default_rng(seed)
-    first, second = generator.integers(R, size=(2, PAIRS)), generator.integers(S, size=(2, PAIRS))
+    first, second = (
+        generator.integers(R, size=(2, PAIRS)),
+        generator.integers(S, size=(2, PAIRS)),
+    )
     differ = (first[0] != first[1]) & (second[0] != second[1])
-    parts = zip(*(np.array_split(x[differ], 50) for x in (first[0], second[0], first[1], second[1])), strict=True)
-    return np.concatenate([np.linalg.norm(weights[a, s] - weights[b, t], axis=1) for a, s, b, t in parts])
+    parts = zip(
+        *(
+            np.array_split(x[differ], 50)
+            for x in (first[0], second[0], first[1], second[1])
+        ),
+        strict=True,
+    )
+    return np.concatenate(
+        [np.linalg.norm(weights[a, s] - weights[b, t], axis=1) for a, s, b, t in parts]
+    )
 
 
-def accuracies(given: Records, weights: Features, *, network: Architecture | None = None) -> Features:
-    """Compute the fraction of test records that each vector of weights [..., p] classifies correctly.
+def accuracies(
+    given: Records, weights: Features, *, network: Architecture | None = None
+) -> Features:
+    """Compute the fraction of test records that each vector of weights [..., p]
+    classifies correctly.
 
-    The weights belong to logistic regressions, with the intercept last, or to networks of the given architecture.
+    The weights belong to logistic regressions, with the intercept last, or to networks
+    of the given architecture.
     """
     flat = weights.reshape(-1, weights.shape[-1])
     if network is None:
-        logits: Features = given.X_test.astype(np.float64) @ flat[:, :-1].T + flat[:, -1]  # [m, runs]
+        # [m, runs]
+        logits: Features = (
+            given.X_test.astype(np.float64) @ flat[:, :-1].T + flat[:, -1]
+        )
     else:
         logits = network.logits(flat, given.X_test).T
-    return np.asarray(((logits > 0) == given.y_test[:, None]).mean(axis=0)).reshape(weights.shape[:-1])
+    return np.asarray(((logits > 0) == given.y_test[:, None]).mean(axis=0)).reshape(
+        weights.shape[:-1]
+    )
 
 
 def mean_and_std(scores: Features, name: str = "accuracy") -> dict[str, float]:
-    """Compute the mean ``<name>`` and the standard deviation ``<name>_std`` of accuracies over models."""
+    """Compute the mean ``<name>`` and the standard deviation ``<name>_std`` of
+    accuracies over models.
+    """
     return {name: float(scores.mean()), f"{name}_std": float(scores.std(ddof=1))}

@@ -1,4 +1,6 @@
-"""Experiments of the private-prediction chapter: the trade-offs of five methods (van der Maaten and Hannun 2020)."""
+"""Experiments of the private-prediction chapter: the trade-offs of five methods (van
+der Maaten and Hannun 2020).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,11 @@ from dpnotes.lab._shared import as_codes, as_text, lacking, shared_rows
 from dpnotes.lab.private_prediction import grids
 
 VOTE_NETWORKS = "private_prediction_vote_networks"
-SECONDS = {"loss_perturbation": (0.6, 20.0), "dp_sgd": (0.4, 15.0), "subsample_aggregate": (0.2, 0.0)}
+SECONDS = {
+    "loss_perturbation": (0.6, 20.0),
+    "dp_sgd": (0.4, 15.0),
+    "subsample_aggregate": (0.2, 0.0),
+}
 
 
 @experiment("private_prediction.trade_off")
@@ -37,24 +43,27 @@ def trade_off(
     seed: int,
     device: str = "auto",
 ) -> dict[str, Any]:
-    """Test accuracy of a linear model that one private method releases or answers with, on one thread of a CPU.
+    """Test accuracy of a linear model that one private method releases or answers with,
+    on one thread of a CPU.
 
     Parameters
     ----------
-    method : {"model_sensitivity", "loss_perturbation", "dp_sgd", "prediction_sensitivity", "subsample_aggregate"}
+    method : {"model_sensitivity", "loss_perturbation", "dp_sgd",
+    "prediction_sensitivity", "subsample_aggregate"}
     dataset : {"mnist", "digits"}
     epsilon, delta : float
     answers : int or None
-        What the guarantee of the last two methods pays for; all test rows are scored, as in the paper. None for the
-        others.
+        What the guarantee of the last two methods pays for; all test rows are scored,
+        as in the paper. None for the others.
     analysis : {"tight", "published"}
-        ``"tight"``: sound and the least noise that we know, one record more or less for all methods. ``"published"``:
-        the paper's noise, its proofs' own adjacencies.
+        ``"tight"``: sound and the least noise that we know, one record more or less for
+        all methods. ``"published"``: the paper's noise, its proofs' own adjacencies.
     n, d, n_classes : int or None
         Training rows, principal axes and classes; None: all.
     l2 : float or None
-        None: chosen on the last tenth of the training rows, as are the clipping norm and the step length of DP-SGD: the
-        best of all candidates, or, where each takes a fit, the one that a climb from the middle of them ends at.
+        None: chosen on the last tenth of the training rows, as are the clipping norm
+        and the step length of DP-SGD: the best of all candidates, or, where each takes
+        a fit, the one that a climb from the middle of them ends at.
     n_models : int or None
         Of subsample-and-aggregate.
     repeats : int
@@ -65,8 +74,9 @@ def trade_off(
     Returns
     -------
     dict
-        accuracy and accuracy_std (mean and standard deviation over repeats); chosen_l2, clipping_norm, step_length
-        (what was chosen); noise (see :class:`Outcome`); adjacency and status of the guarantee; data; device.
+        accuracy and accuracy_std (mean and standard deviation over repeats); chosen_l2,
+        clipping_norm, step_length (what was chosen); noise (see :class:`Outcome`);
+        adjacency and status of the guarantee; data; device.
     """
     from dpnotes.lab.private_prediction import runs
     from dpnotes.learners import one_thread
@@ -74,14 +84,30 @@ def trade_off(
     one_of("method", method, grids.METHODS)
     own = runs.task(dataset, n=n, d=d, n_classes=n_classes)
     release = runs.Release(
-        epsilon, delta, analysis=analysis, answers=answers, n_models=n_models, repeats=repeats, seed=seed, device=device
+        epsilon,
+        delta,
+        analysis=analysis,
+        answers=answers,
+        n_models=n_models,
+        repeats=repeats,
+        seed=seed,
+        device=device,
     )
     with one_thread():
         chosen = runs.choose(method, own, release) if l2 is None else {"l2": l2}
         outcome = runs.METHODS[method](own, release, **chosen)
-    told = {"chosen_l2": chosen.get("l2"), "adjacency": outcome.adjacency, "status": outcome.status}
+    told = {
+        "chosen_l2": chosen.get("l2"),
+        "adjacency": outcome.adjacency,
+        "status": outcome.status,
+    }
     told |= {name: chosen.get(name) for name in ("clipping_norm", "step_length")}
-    return {**_mean_and_std(outcome.accuracies), "noise": float(outcome.noise), **told, **_origin(own, device)}
+    return {
+        **_mean_and_std(outcome.accuracies),
+        "noise": float(outcome.noise),
+        **told,
+        **_origin(own, device),
+    }
 
 
 def _origin(arrays: Any, device: str) -> dict[str, str]:
@@ -97,9 +123,19 @@ def _mean_and_std(accuracies: np.ndarray[Any, Any]) -> dict[str, float | None]:
 
 @experiment("private_prediction.training_time")
 def training_time(
-    *, method: str, varied: str, n: int, d: int, n_classes: int, answers: int, n_models: int, l2: float, seed: int
+    *,
+    method: str,
+    varied: str,
+    n: int,
+    d: int,
+    n_classes: int,
+    answers: int,
+    n_models: int,
+    l2: float,
+    seed: int,
 ) -> dict[str, Any]:
-    """Processor time that a method takes on MNIST, on the CPU, to train and to answer 1,000 queries.
+    """Processor time that a method takes on MNIST, on the CPU, to train and to answer
+    1,000 queries.
 
     Parameters
     ----------
@@ -119,23 +155,33 @@ def training_time(
 
     own = task("mnist", n=n, d=d, n_classes=n_classes)
     common: dict[str, Any] = {"device": "cpu", "noise_seed": seed}
-    model: Any = LossPerturbation(1.0, l2=l2, intercept=False, overflow="raise", **common)
+    model: Any = LossPerturbation(
+        1.0, l2=l2, intercept=False, overflow="raise", **common
+    )
     batch = 1000
     if method == "subsample_aggregate":
-        model = SubsampleAggregate(1.0, answers=answers, n_models=n_models, adjacency="add-remove", **common)
+        model = SubsampleAggregate(
+            1.0, answers=answers, n_models=n_models, adjacency="add-remove", **common
+        )
         batch = min(batch, answers)
     queries = own.X_score[np.arange(batch) % len(own.X_score)]
     start = time.thread_time()
     model.fit(own.X, own.y)
     trained = time.thread_time()
     model.predict(queries)
-    seconds = {"train_seconds": trained - start, "predict_seconds": (time.thread_time() - trained) * 1000 / batch}
+    seconds = {
+        "train_seconds": trained - start,
+        "predict_seconds": (time.thread_time() - trained) * 1000 / batch,
+    }
     return {**seconds, "data": own.digest, "device": "cpu"}
 
 
 @experiment("private_prediction.vote_network")
-def vote_network(*, dataset: str, n_models: int, model: int, seed: int, device: str = "auto") -> dict[str, Any]:
-    """One of the networks of Figure 7's votes, trained on its shard of the records, and its labels of the test rows.
+def vote_network(
+    *, dataset: str, n_models: int, model: int, seed: int, device: str = "auto"
+) -> dict[str, Any]:
+    """One of the networks of Figure 7's votes, trained on its shard of the records, and
+    its labels of the test rows.
 
     Parameters
     ----------
@@ -150,7 +196,8 @@ def vote_network(*, dataset: str, n_models: int, model: int, seed: int, device: 
     Returns
     -------
     dict
-        accuracy; votes (one letter for each test row, see :func:`dpnotes.lab._shared.as_text`); data; device.
+        accuracy; votes (one letter for each test row, see
+        :func:`dpnotes.lab._shared.as_text`); data; device.
     """
     from dpnotes import data
     from dpnotes.lab.private_prediction import networks
@@ -163,15 +210,23 @@ def vote_network(*, dataset: str, n_models: int, model: int, seed: int, device: 
 
 @experiment("private_prediction.network")
 def network(
-    *, method: str, dataset: str, epsilon: float | None, answers: int | None, seed: int, device: str = "auto"
+    *,
+    method: str,
+    dataset: str,
+    epsilon: float | None,
+    answers: int | None,
+    seed: int,
+    device: str = "auto",
 ) -> dict[str, Any]:
-    """Test accuracy of ResNet-20 with group normalisation on CIFAR-10, delta = 1e-5: Figure 7.
+    """Test accuracy of ResNet-20 with group normalisation on CIFAR-10, delta = 1e-5:
+    Figure 7.
 
     Parameters
     ----------
     method : {"non_private", "dp_sgd", "subsample_aggregate"}
-        The paper's settings: batches of 600, rate 0.1, divided by 10 three times, flips and crops; DP-SGD 100 epochs,
-        16 models of 500 epochs for the votes, which are rows of :func:`vote_network`, 500 epochs without privacy.
+        The paper's settings: batches of 600, rate 0.1, divided by 10 three times, flips
+        and crops; DP-SGD 100 epochs, 16 models of 500 epochs for the votes, which are
+        rows of :func:`vote_network`, 500 epochs without privacy.
     dataset : {"cifar10"}
     epsilon : float or None
     answers : int or None
@@ -182,7 +237,8 @@ def network(
     Returns
     -------
     dict
-        accuracy and accuracy_std (over 100 votes on one set of models; None for one network); noise; data; device.
+        accuracy and accuracy_std (over 100 votes on one set of models; None for one
+        network); noise; data; device.
     """
     from dpnotes import data
     from dpnotes.lab.private_prediction import networks
@@ -191,19 +247,39 @@ def network(
     arrays = data.load(dataset)
     noise: float | None
     if method == "subsample_aggregate":
-        rows = shared_rows(VOTE_NETWORKS, vote_network, grids.vote_networks(dataset, seed), {"device": device})
+        rows = shared_rows(
+            VOTE_NETWORKS,
+            vote_network,
+            grids.vote_networks(dataset, seed),
+            {"device": device},
+        )
         votes = np.stack([as_codes(text) for text in rows["votes"]])
-        labels, noise = networks.voted(votes, arrays.n_classes, epsilon=epsilon, answers=answers, seed=seed)
+        labels, noise = networks.voted(
+            votes, arrays.n_classes, epsilon=epsilon, answers=answers, seed=seed
+        )
     else:
-        labels, noise = networks.labels(method, arrays, epsilon=epsilon, seed=seed, device=device)
-    return {**_mean_and_std((labels == arrays.y_test).mean(axis=1)), "noise": noise, **_origin(arrays, device)}
+        labels, noise = networks.labels(
+            method, arrays, epsilon=epsilon, seed=seed, device=device
+        )
+    return {
+        **_mean_and_std((labels == arrays.y_test).mean(axis=1)),
+        "noise": noise,
+        **_origin(arrays, device),
+    }
 
 
 @experiment("private_prediction.network_setting")
 def network_setting(
-    *, dataset: str, clipping_norm: float, epsilon: float, epochs: int, seed: int, device: str = "auto"
+    *,
+    dataset: str,
+    clipping_norm: float,
+    epsilon: float,
+    epochs: int,
+    seed: int,
+    device: str = "auto",
 ) -> dict[str, Any]:
-    """Accuracy of Figure 7's DP-SGD on the last 10,000 training rows, after a few epochs on the others.
+    """Accuracy of Figure 7's DP-SGD on the last 10,000 training rows, after a few
+    epochs on the others.
 
     Parameters
     ----------
@@ -226,49 +302,94 @@ def network_setting(
     from dpnotes.lab.private_prediction import networks
 
     arrays = data.load(dataset)
-    given: dict[str, Any] = {"clipping_norm": clipping_norm, "epsilon": epsilon, "epochs": epochs}
+    given: dict[str, Any] = {
+        "clipping_norm": clipping_norm,
+        "epsilon": epsilon,
+        "epochs": epochs,
+    }
     accuracy, noise = networks.setting(arrays, **given, seed=seed, device=device)
     return {"accuracy": accuracy, "noise": noise, **_origin(arrays, device)}
 
 
-VOTE_HOURS, DP_SGD_HOURS = 2.6, 7.8  # of a core: 500 epochs on a sixteenth of the records, 100 of DP-SGD
+# of a core: 500 epochs on a sixteenth of the records, 100 of DP-SGD
+VOTE_HOURS, DP_SGD_HOURS = 2.6, 7.8
 GPU_SPEEDUP = 50.0  # an estimate
 
 
 def _seconds(parameters: Mapping[str, Any]) -> float:
-    """Measured on one core: seconds a release and seconds of choosing, at the size of MNIST."""
+    """Measured on one core: seconds a release and seconds of choosing, at the size
+    of MNIST.
+    """
     size = (parameters["n"] or 60_000) / 60_000 * (parameters["d"] or 784) / 784
     each, fixed = SECONDS.get(parameters["method"], (0.0, 8.0))
-    return (each * parameters["repeats"] + fixed) * size if parameters["dataset"] == "mnist" else 1.0
+    return (
+        (each * parameters["repeats"] + fixed) * size
+        if parameters["dataset"] == "mnist"
+        else 1.0
+    )
 
 
 def _network_seconds(parameters: Mapping[str, Any]) -> float:
-    """Of one core, by images a second that were measured; votes take seconds once their networks are there."""
+    """Of one core, by images a second that were measured; votes take seconds once
+    their networks are there.
+    """
     if parameters["method"] == "subsample_aggregate":
         networks = grids.vote_networks(parameters["dataset"], parameters["seed"])
-        return 30.0 + VOTE_HOURS * 3600 * len(lacking(VOTE_NETWORKS, vote_network, networks))
-    return 3600 * (DP_SGD_HOURS if parameters["method"] == "dp_sgd" else VOTE_HOURS * grids.VOTERS)
+        return 30.0 + VOTE_HOURS * 3600 * len(
+            lacking(VOTE_NETWORKS, vote_network, networks)
+        )
+    return 3600 * (
+        DP_SGD_HOURS if parameters["method"] == "dp_sgd" else VOTE_HOURS * grids.VOTERS
+    )
 
 
 def _setting_seconds(parameters: Mapping[str, Any]) -> float:
-    return DP_SGD_HOURS * 36 * float(parameters["epochs"]) * 0.8  # of 100 epochs; four fifths of the rows
+    # of 100 epochs; four fifths of the rows
+    return DP_SGD_HOURS * 36 * float(parameters["epochs"]) * 0.8
 
 
 _TRADED: Tolerance = {"accuracy": 0.01, "accuracy_std": 5e-4, "noise": 1e-6}
-_TIMED: Tolerance = {"train_seconds": math.inf, "predict_seconds": math.inf}  # of another machine
+# of another machine
+_TIMED: Tolerance = {"train_seconds": math.inf, "predict_seconds": math.inf}
 _TRAINED: Tolerance = {"accuracy": 0.02}
 _NOISY: Tolerance = {"accuracy": 0.02, "noise": 1e-3}
 _VOTED: Tolerance = {"accuracy": 0.02, "accuracy_std": 0.02, "noise": 1e-3}
-Run = tuple[str, Callable[..., dict[str, Any]], Callable[[], Grid], Tolerance, Callable[..., float], float]
+Run = tuple[
+    str,
+    Callable[..., dict[str, Any]],
+    Callable[[], Grid],
+    Tolerance,
+    Callable[..., float],
+    float,
+]
 _RUNS: tuple[Run, ...] = (
-    *((name, trade_off, grid, _TRADED, _seconds, 1.0) for name, grid in grids.GRIDS.items()),
+    *(
+        (name, trade_off, grid, _TRADED, _seconds, 1.0)
+        for name, grid in grids.GRIDS.items()
+    ),
     ("times", training_time, grids.times, _TIMED, lambda parameters: 2.0, 1.0),
-    ("network_settings", network_setting, grids.network_settings, _NOISY, _setting_seconds, GPU_SPEEDUP),
-    ("vote_networks", vote_network, grids.vote_networks, _TRAINED, lambda parameters: VOTE_HOURS * 3600, GPU_SPEEDUP),
+    (
+        "network_settings",
+        network_setting,
+        grids.network_settings,
+        _NOISY,
+        _setting_seconds,
+        GPU_SPEEDUP,
+    ),
+    (
+        "vote_networks",
+        vote_network,
+        grids.vote_networks,
+        _TRAINED,
+        lambda parameters: VOTE_HOURS * 3600,
+        GPU_SPEEDUP,
+    ),
     ("networks", network, grids.networks, _VOTED, _network_seconds, GPU_SPEEDUP),
 )
 EXPERIMENTS = [
     Experiment(f"private_prediction_{name}", function, scales, tolerance, cost, speedup)
     for name, function, grid, tolerance, cost, speedup in _RUNS
-    for scales in [{"paper": grid, "quick": grids.quick} if name == "privacy" else {"paper": grid}]
+    for scales in [
+        {"paper": grid, "quick": grids.quick} if name == "privacy" else {"paper": grid}
+    ]
 ]

@@ -1,4 +1,6 @@
-"""Figures 1 to 6 of the private-prediction chapter: accuracy of the methods against one quantity."""
+"""Figures 1 to 6 of the private-prediction chapter: accuracy of the methods against
+one quantity.
+"""
 
 from __future__ import annotations
 
@@ -52,8 +54,11 @@ class Panel(NamedTuple):
     mark: float | None = None
 
 
-def trade_offs(rows: pd.DataFrame, panels: Sequence[Panel], *, mark: str = "") -> Figure:
-    """Mean accuracy of each method with a band of one standard deviation over the releases; gaps named in the title.
+def trade_offs(
+    rows: pd.DataFrame, panels: Sequence[Panel], *, mark: str = ""
+) -> Figure:
+    """Mean accuracy of each method with a band of one standard deviation over the
+    releases; gaps named in the title.
 
     Parameters
     ----------
@@ -74,16 +79,30 @@ def trade_offs(rows: pd.DataFrame, panels: Sequence[Panel], *, mark: str = "") -
     for axes, panel in zip(every, panels, strict=True):
         _panel(axes, rows, panel, drawn)
         if panel.mark is not None:
-            drawn[mark] = axes.axvline(panel.mark, color="0.25", linestyle=":", linewidth=1.5)
+            drawn[mark] = axes.axvline(
+                panel.mark, color="0.25", linestyle=":", linewidth=1.5
+            )
     every[0].set(ylabel="test accuracy", ylim=(0, 1))
     if drawn:
         figure.legend(drawn.values(), drawn.keys(), loc="outside lower center", ncols=3)
     return figure
 
 
-def both(title: str, x: str, methods: Sequence[str], *, mark: float | None = None, **fixed: Any) -> list[Panel]:
-    """Two panels, with the paper's constants and with sound ones; the title begins with ``title``."""
-    return [Panel(title + name, x, methods, {"analysis": name, **fixed}, mark) for name in ("published", "tight")]
+def both(
+    title: str,
+    x: str,
+    methods: Sequence[str],
+    *,
+    mark: float | None = None,
+    **fixed: Any,
+) -> list[Panel]:
+    """Two panels, with the paper's constants and with sound ones; the title begins
+    with ``title``.
+    """
+    return [
+        Panel(title + name, x, methods, {"analysis": name, **fixed}, mark)
+        for name in ("published", "tight")
+    ]
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, panel: Panel, drawn: dict[str, Any]) -> None:
@@ -95,17 +114,25 @@ def _panel(axes: Axes, rows: pd.DataFrame, panel: Panel, drawn: dict[str, Any]) 
         if points is None:
             absent.append(NAMES[method])
         elif len(points.x) == 1 and panel.x == "answers":
-            constant.append((method, points))  # a released model: the same at any number of answers
+            # a released model: the same at any number of answers
+            constant.append((method, points))
         else:
             marker = MARKERS[METHODS.index(method)]
-            drawn[NAMES[method]] = _line(axes, points, {**looks[method], "marker": marker})
+            drawn[NAMES[method]] = _line(
+                axes, points, {**looks[method], "marker": marker}
+            )
     low, high = axes.get_xlim() if axes.lines else (1, 1000)
     for method, points in constant:
-        ends = Series(np.array([max(low, 1), high]), *(np.repeat(values, 2) for values in points[1:]))
+        ends = Series(
+            np.array([max(low, 1), high]),
+            *(np.repeat(values, 2) for values in points[1:]),
+        )
         drawn[NAMES[method]] = _line(axes, ends, looks[method])
     gap = f"\n{GAP}: {', '.join(absent)}" if absent else ""
     axes.set_title(panel.title + gap, fontsize=10)
-    axes.set(xlabel=LABELS[panel.x], xscale="linear" if panel.x == "n_classes" else "log")
+    axes.set(
+        xlabel=LABELS[panel.x], xscale="linear" if panel.x == "n_classes" else "log"
+    )
 
 
 def _line(axes: Axes, points: Series, style: dict[str, Any]) -> Any:

@@ -15,16 +15,19 @@ NAMES = {
     "subsample_aggregate": "subsample and aggregate",
 }
 METHODS = tuple(NAMES)
-ANSWERING = ("prediction_sensitivity", "subsample_aggregate")  # what they release grows with the number of answers
+# what they release grows with the number of answers
+ANSWERING = ("prediction_sensitivity", "subsample_aggregate")
 ANALYSES = ("tight", "published")
 EPSILONS = {0.0: (0.1, 0.25, 0.5, 1.0, 2.0, 5.0), 1e-5: (0.05, 0.1, 0.25, 0.5, 1.0)}
 BUDGETS = (1, 2, 5, 10, 20, 40, 60, 80, 100, 150, 200, 300, 500, 1000)
 DELTAS = (1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2)  # and 1e-5, which Figure 1 has
-RECORDS = (1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)  # and 60,000, as above
+# and 60,000, as above
+RECORDS = (1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 DIMENSIONS = (5, 10, 20, 50, 100, 200, 400)  # and 784
 CLASSES = (2, 4, 6, 8)  # and 10
 PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 5e-1)
-SIZED: dict[str, dict[str, tuple[int, ...]]] = {  # of the published constants, what takes a minute a point or less
+# of the published constants, what takes a minute a point or less
+SIZED: dict[str, dict[str, tuple[int, ...]]] = {
     "tight": {"n_classes": CLASSES, "d": DIMENSIONS, "n": RECORDS},
     "published": {"n_classes": (2, 4), "d": (10, 20), "n": (1000, 10_000)},
 }
@@ -33,26 +36,50 @@ MODELS = (16, 32, 64, 128, 256, 512, 1024, 2048)
 N_MODELS = 256
 CLIPPING_NORMS = (0.03, 0.1, 0.3, 1.0)  # candidates of Figure 7
 VOTERS = 16  # networks of Figure 7's votes
-REPEATS = {"loss_perturbation": 20, "dp_sgd": 20}  # each of theirs is a fit; of the others 100, as in the paper
+# each of theirs is a fit; of the others 100, as in the paper
+REPEATS = {"loss_perturbation": 20, "dp_sgd": 20}
 FEW = {"subsample_aggregate": {"n_models": 30, "repeats": 20}}  # of small data sets
 ONCE = {"repeats": 5}
 FEW_EPSILONS = (1.0, 5.0, 20.0)
-PARTITIONED = {"subsample_aggregate": {"repeats": 30}}  # where each point needs models of its own
+# where each point needs models of its own
+PARTITIONED = {"subsample_aggregate": {"repeats": 30}}
 
 
 def repeats_in_words() -> str:
     """How often each method is released for a point."""
     few = ", ".join(f"{count} for {NAMES[method]}" for method, count in REPEATS.items())
     own = PARTITIONED["subsample_aggregate"]["repeats"]
-    return f"100 releases ({few}, and {own} for votes where each point needs its own models)"
+    return (
+        f"100 releases ({few}, and {own} for votes where each point needs its own"
+        " models)"
+    )
 
 
-def point(method: str, *, epsilon: float, delta: float, answers: int = 100, **changed: Any) -> dict[str, Any]:
-    """Parameters of one point; what a method does not depend on is None, so that figures share their points."""
+def point(
+    method: str, *, epsilon: float, delta: float, answers: int = 100, **changed: Any
+) -> dict[str, Any]:
+    """Parameters of one point; what a method does not depend on is None, so that
+    figures share their points.
+    """
     asked = answers if method in ANSWERING else None
-    parameters: dict[str, Any] = {"method": method, "dataset": "mnist", "epsilon": epsilon, "delta": delta}
-    parameters |= {"answers": asked, "analysis": "tight", "n": None, "d": None, "n_classes": None, "l2": None}
-    parameters |= {"n_models": N_MODELS if method == "subsample_aggregate" else None, "seed": 0}
+    parameters: dict[str, Any] = {
+        "method": method,
+        "dataset": "mnist",
+        "epsilon": epsilon,
+        "delta": delta,
+    }
+    parameters |= {
+        "answers": asked,
+        "analysis": "tight",
+        "n": None,
+        "d": None,
+        "n_classes": None,
+        "l2": None,
+    }
+    parameters |= {
+        "n_models": N_MODELS if method == "subsample_aggregate" else None,
+        "seed": 0,
+    }
     parameters["repeats"] = REPEATS.get(method, 100)
     return {**parameters, **changed}
 
@@ -74,15 +101,21 @@ def privacy() -> Grid:
 
 
 def budget() -> Grid:
-    """Figure 2: the number of answers varied at epsilon = 1; the methods of private training are in Figure 1."""
+    """Figure 2: the number of answers varied at epsilon = 1; the methods of private
+    training are in Figure 1.
+    """
     return [
         point(method, epsilon=1.0, delta=delta, answers=answers, analysis=analysis)
-        for delta, analysis, method, answers in product(EPSILONS, ANALYSES, ANSWERING, BUDGETS)
+        for delta, analysis, method, answers in product(
+            EPSILONS, ANALYSES, ANSWERING, BUDGETS
+        )
     ]
 
 
 def failure() -> Grid:
-    """Figure 3: delta varied at epsilon = 1 and 100 answers; what takes a fit a release by tight analysis alone."""
+    """Figure 3: delta varied at epsilon = 1 and 100 answers; what takes a fit a
+    release by tight analysis alone.
+    """
     return [
         point(method, epsilon=1.0, delta=delta, analysis=analysis)
         for analysis, method, delta in product(ANALYSES, METHODS, DELTAS)
@@ -91,9 +124,18 @@ def failure() -> Grid:
 
 
 def size() -> Grid:
-    """Figures 4, 5a and 5b: training rows, principal axes and classes varied, at (1, 0) and 100 answers."""
+    """Figures 4, 5a and 5b: training rows, principal axes and classes varied, at (1,
+    0) and 100 answers.
+    """
     return [
-        point(method, epsilon=1.0, delta=0.0, analysis=analysis, **{name: value}, **PARTITIONED.get(method, {}))
+        point(
+            method,
+            epsilon=1.0,
+            delta=0.0,
+            analysis=analysis,
+            **{name: value},
+            **PARTITIONED.get(method, {}),
+        )
         for analysis, varied in SIZED.items()
         for name, values in varied.items()
         for method, value in product(methods_at(0.0), values)
@@ -101,22 +143,44 @@ def size() -> Grid:
 
 
 def setting() -> Grid:
-    """Figure 6: lambda of loss perturbation and the number of models of subsample-and-aggregate, delta = 0."""
-    vote, loss, few = "subsample_aggregate", "loss_perturbation", PARTITIONED["subsample_aggregate"]
+    """Figure 6: lambda of loss perturbation and the number of models of
+    subsample-and-aggregate, delta = 0.
+    """
+    vote, loss, few = (
+        "subsample_aggregate",
+        "loss_perturbation",
+        PARTITIONED["subsample_aggregate"],
+    )
     tight: Grid = [
-        *(point(vote, epsilon=e, delta=0.0, n_models=m, **few) for m, e in product(MODELS, SETTING_EPSILONS)),
-        *(point(loss, epsilon=e, delta=0.0, l2=l2) for e, l2 in product(SETTING_EPSILONS, PENALTIES)),
+        *(
+            point(vote, epsilon=e, delta=0.0, n_models=m, **few)
+            for m, e in product(MODELS, SETTING_EPSILONS)
+        ),
+        *(
+            point(loss, epsilon=e, delta=0.0, l2=l2)
+            for e, l2 in product(SETTING_EPSILONS, PENALTIES)
+        ),
     ]
-    return tight + [{**row, "analysis": "published"} for row in tight if row["l2"] != PENALTIES[0]]
+    return tight + [
+        {**row, "analysis": "published"} for row in tight if row["l2"] != PENALTIES[0]
+    ]
 
 
 def quick(dataset: str = "digits") -> Grid:
-    """Figure 1 on scikit-learn's digits; of DP-SGD, a row of which takes seconds, one point by the published analysis.
+    """Figure 1 on scikit-learn's digits; of DP-SGD, a row of which takes seconds, one
+    point by the published analysis.
 
     The tight accounting of DP-SGD takes seconds a point by itself.
     """
     return [
-        point(method, epsilon=epsilon, delta=delta, analysis=analysis, dataset=dataset, **FEW.get(method, ONCE))
+        point(
+            method,
+            epsilon=epsilon,
+            delta=delta,
+            analysis=analysis,
+            dataset=dataset,
+            **FEW.get(method, ONCE),
+        )
         for delta in EPSILONS
         for analysis in ANALYSES
         for method in methods_at(delta)
@@ -126,9 +190,17 @@ def quick(dataset: str = "digits") -> Grid:
 
 
 def own(dataset: str) -> Grid:
-    """Figure 1 on a reader's file, by sound noise alone; see :func:`dpnotes.lab.own_data.reference`."""
+    """Figure 1 on a reader's file, by sound noise alone; see
+    :func:`dpnotes.lab.own_data.reference`.
+    """
     return [
-        point(method, epsilon=epsilon, delta=delta, dataset=dataset, **FEW.get(method, ONCE))
+        point(
+            method,
+            epsilon=epsilon,
+            delta=delta,
+            dataset=dataset,
+            **FEW.get(method, ONCE),
+        )
         for delta in EPSILONS
         for method in methods_at(delta)
         for epsilon in FEW_EPSILONS
@@ -136,8 +208,17 @@ def own(dataset: str) -> Grid:
 
 
 def times() -> Grid:
-    """Times of the qualitative table: one hyperparameter varied at a time, five seeds each."""
-    base: dict[str, Any] = {"n": 6000, "d": 784, "n_classes": 10, "answers": 1000, "n_models": 64, "l2": 1e-2}
+    """Times of the qualitative table: one hyperparameter varied at a time, five
+    seeds each.
+    """
+    base: dict[str, Any] = {
+        "n": 6000,
+        "d": 784,
+        "n_classes": 10,
+        "answers": 1000,
+        "n_models": 64,
+        "l2": 1e-2,
+    }
     timed = ("loss_perturbation", "subsample_aggregate")
     varied: list[tuple[str, tuple[float, ...], tuple[str, ...]]] = [
         ("n", (3000, 6000, 12_000, 24_000), timed),
@@ -155,7 +236,9 @@ def times() -> Grid:
 
 
 def networks() -> Grid:
-    """Figure 7: epsilon varied at 10 answers, the number of answers at epsilon = 1, and one network without privacy."""
+    """Figure 7: epsilon varied at 10 answers, the number of answers at epsilon = 1,
+    and one network without privacy.
+    """
     epsilons, budgets = (0.5, 1.0, 2.0, 5.0), (1, 2, 5, 20, 50, 100)
     asked: list[tuple[str, float | None, int | None]] = [
         ("non_private", None, None),
@@ -163,21 +246,43 @@ def networks() -> Grid:
         *(("subsample_aggregate", epsilon, 10) for epsilon in epsilons),
         *(("subsample_aggregate", 1.0, answers) for answers in budgets),
     ]
-    return [{"method": m, "epsilon": e, "answers": b, "dataset": "cifar10", "seed": 0} for m, e, b in asked]
+    return [
+        {"method": m, "epsilon": e, "answers": b, "dataset": "cifar10", "seed": 0}
+        for m, e, b in asked
+    ]
 
 
 def vote_networks(dataset: str = "cifar10", seed: int = 0) -> Grid:
-    """The networks of Figure 7's votes, which all epsilons and numbers of answers share."""
-    return [{"dataset": dataset, "n_models": VOTERS, "model": model, "seed": seed} for model in range(VOTERS)]
+    """The networks of Figure 7's votes, which all epsilons and numbers of answers
+    share.
+    """
+    return [
+        {"dataset": dataset, "n_models": VOTERS, "model": model, "seed": seed}
+        for model in range(VOTERS)
+    ]
 
 
 def network_settings() -> Grid:
-    """Candidates for the clipping norm of Figure 7's DP-SGD, with the noise of epsilon = 1, on held-out rows."""
+    """Candidates for the clipping norm of Figure 7's DP-SGD, with the noise of
+    epsilon = 1, on held-out rows.
+    """
     return [
-        {"dataset": "cifar10", "clipping_norm": norm, "epsilon": 1.0, "epochs": 10, "seed": seed}
+        {
+            "dataset": "cifar10",
+            "clipping_norm": norm,
+            "epsilon": 1.0,
+            "epochs": 10,
+            "seed": seed,
+        }
         for norm in CLIPPING_NORMS
         for seed in range(3)
     ]
 
 
-GRIDS = {"privacy": privacy, "budget": budget, "delta": failure, "size": size, "setting": setting}
+GRIDS = {
+    "privacy": privacy,
+    "budget": budget,
+    "delta": failure,
+    "size": size,
+    "setting": setting,
+}

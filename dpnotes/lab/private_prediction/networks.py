@@ -1,4 +1,6 @@
-"""Figure 7: ResNet-20 with group normalisation, without privacy, by DP-SGD, and sixteen of them in a vote."""
+"""Figure 7: ResNet-20 with group normalisation, without privacy, by DP-SGD, and
+sixteen of them in a vote.
+"""
 
 from __future__ import annotations
 
@@ -19,43 +21,87 @@ METHODS = ("non_private", "dp_sgd", "subsample_aggregate")
 DELTA = 1e-5
 EPOCHS, DP_EPOCHS = 500, 100
 BATCH, RATE = 600, 0.1
-CLIPPING_NORM = 0.1  # to be what the candidates of grids.network_settings choose, before rows are published
+# to be what the candidates of grids.network_settings choose, before rows are published
+CLIPPING_NORM = 0.1
 HELD_OUT = 10_000  # last training rows, while it is chosen
 REPEATS = 100
 
 
 def voted(
-    votes: NDArray[np.int64], n_classes: int, *, epsilon: float | None, answers: int | None, seed: int
+    votes: NDArray[np.int64],
+    n_classes: int,
+    *,
+    epsilon: float | None,
+    answers: int | None,
+    seed: int,
 ) -> tuple[NDArray[np.int64], float]:
-    """Labels of a hundred soft votes, shape [repeats, n_test], and the noise, from votes [n_models, n_test]."""
+    """Labels of a hundred soft votes, shape [repeats, n_test], and the noise, from
+    votes [n_models, n_test].
+    """
     if epsilon is None or answers is None:
-        raise ValueError(f"epsilon and answers must be given, got epsilon={epsilon!r}, answers={answers!r}")
+        raise ValueError(
+            f"epsilon and answers must be given, got epsilon={epsilon!r},"
+            f" answers={answers!r}"
+        )
     beta = accounting.soft_vote_beta(epsilon, DELTA, answers=answers)
-    return soft_vote(vote_counts(votes, n_classes), beta=beta, seed=seed, n_repeats=REPEATS), 1 / float(beta)
+    return soft_vote(
+        vote_counts(votes, n_classes), beta=beta, seed=seed, n_repeats=REPEATS
+    ), 1 / float(beta)
 
 
 def labels(
     method: str, arrays: Dataset, *, epsilon: float | None, seed: int, device: str
 ) -> tuple[NDArray[np.int64], float | None]:
-    """Labels of the test rows, shape [1, n_test], that one network gives, and the noise."""
+    """Labels of the test rows, shape [1, n_test], that one network gives, and the
+    noise.
+    """
     network = _network(arrays, seed=seed, device=device)
     given: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA}
-    model: Any = network if method == "non_private" else _dp_sgd(network, arrays, seed=seed, device=device, **given)
+    model: Any = (
+        network
+        if method == "non_private"
+        else _dp_sgd(network, arrays, seed=seed, device=device, **given)
+    )
     model.fit(arrays.X_train, arrays.y_train)
     return model.predict(arrays.X_test)[None], getattr(model, "noise_multiplier_", None)
 
 
 def setting(
-    arrays: Dataset, *, clipping_norm: float, epsilon: float, epochs: int, seed: int, device: str
+    arrays: Dataset,
+    *,
+    clipping_norm: float,
+    epsilon: float,
+    epochs: int,
+    seed: int,
+    device: str,
 ) -> tuple[float, float]:
-    """Accuracy on held-out training rows of a short DP-SGD with the noise of a whole one, and that noise."""
+    """Accuracy on held-out training rows of a short DP-SGD with the noise of a whole
+    one, and that noise.
+    """
     X, y = arrays.X_train, arrays.y_train
-    own = replace(arrays, X_train=X[:-HELD_OUT], y_train=y[:-HELD_OUT], X_test=X[-HELD_OUT:], y_test=y[-HELD_OUT:])
-    whole = {"sample_rate": BATCH / len(own.X_train), "steps": DP_EPOCHS * (len(own.X_train) // BATCH)}
-    noise = float(accounting.dp_sgd_noise_multiplier(epsilon, DELTA, accountant="pld", **whole))
-    given: dict[str, Any] = {"clipping_norm": clipping_norm, "epochs": epochs, "noise_multiplier": noise}
+    own = replace(
+        arrays,
+        X_train=X[:-HELD_OUT],
+        y_train=y[:-HELD_OUT],
+        X_test=X[-HELD_OUT:],
+        y_test=y[-HELD_OUT:],
+    )
+    whole = {
+        "sample_rate": BATCH / len(own.X_train),
+        "steps": DP_EPOCHS * (len(own.X_train) // BATCH),
+    }
+    noise = float(
+        accounting.dp_sgd_noise_multiplier(epsilon, DELTA, accountant="pld", **whole)
+    )
+    given: dict[str, Any] = {
+        "clipping_norm": clipping_norm,
+        "epochs": epochs,
+        "noise_multiplier": noise,
+    }
     network = _network(own, seed=seed, device=device)
-    model = _dp_sgd(network, own, seed=seed, device=device, **given).fit(own.X_train, own.y_train)
+    model = _dp_sgd(network, own, seed=seed, device=device, **given).fit(
+        own.X_train, own.y_train
+    )
     return float(np.mean(model.predict(own.X_test) == own.y_test)), noise
 
 
@@ -69,13 +115,27 @@ def _dp_sgd(
     device: str,
     **noise: Any,
 ) -> DPSGD:
-    """The network trained by DP-SGD, its rate divided by ten three times, as without privacy."""
+    """The network trained by DP-SGD, its rate divided by ten three times, as without
+    privacy.
+    """
     epoch, epochs = len(arrays.X_train) // BATCH, epochs or DP_EPOCHS
     factors = np.repeat(epoch_factors(_schedule(epochs), epochs), epoch)
-    rounds: dict[str, Any] = {"sample_rate": BATCH / len(arrays.X_train), "steps": epochs * epoch}
-    rounds |= {"clipping_norm": clipping_norm, "learning_rate": list(RATE / clipping_norm * factors)}
-    given: dict[str, Any] = {"classes": range(arrays.n_classes), "adjacency": "add-remove", "accountant": "pld"}
-    return DPSGD(network=network, **noise, **rounds, **given, device=device, noise_seed=seed)
+    rounds: dict[str, Any] = {
+        "sample_rate": BATCH / len(arrays.X_train),
+        "steps": epochs * epoch,
+    }
+    rounds |= {
+        "clipping_norm": clipping_norm,
+        "learning_rate": list(RATE / clipping_norm * factors),
+    }
+    given: dict[str, Any] = {
+        "classes": range(arrays.n_classes),
+        "adjacency": "add-remove",
+        "accountant": "pld",
+    }
+    return DPSGD(
+        network=network, **noise, **rounds, **given, device=device, noise_seed=seed
+    )
 
 
 @dataclass(frozen=True)
@@ -90,11 +150,17 @@ class _One:
         return self.network.fit_many(X, codes, own, first=self.model, **given)
 
 
-def vote_of(arrays: Dataset, model: int, n_models: int, *, seed: int, device: str) -> NDArray[np.int64]:
-    """Labels of the test rows, shape [n_test], by the network on one of disjoint shards of the records."""
+def vote_of(
+    arrays: Dataset, model: int, n_models: int, *, seed: int, device: str
+) -> NDArray[np.int64]:
+    """Labels of the test rows, shape [n_test], by the network on one of disjoint
+    shards of the records.
+    """
     learner = _One(_network(arrays, seed=seed, device=device), model)
     X, y, n_classes = arrays.X_train, arrays.y_train, arrays.n_classes
-    fit = fit_shards(X, y, n_classes=n_classes, n_models=n_models, estimator=learner, seed=seed)
+    fit = fit_shards(
+        X, y, n_classes=n_classes, n_models=n_models, estimator=learner, seed=seed
+    )
     found: NDArray[np.int64] = fit.models.votes(arrays.X_test)[0]
     return found
 
@@ -105,7 +171,20 @@ def _schedule(epochs: int) -> dict[int, float]:
 
 
 def _network(arrays: Dataset, *, seed: int, device: str) -> NetworkClassifier:
-    steps: dict[str, Any] = {"epochs": EPOCHS, "batch_size": BATCH, "learning_rate": RATE, "optimizer": "momentum"}
-    kind: dict[str, Any] = {"architecture": "residual", "augmentation": "crop-flip", "schedule": _schedule(EPOCHS)}
-    own: dict[str, Any] = {"device": device, "checkpoint": checkpoint(), "random_state": seed}
+    steps: dict[str, Any] = {
+        "epochs": EPOCHS,
+        "batch_size": BATCH,
+        "learning_rate": RATE,
+        "optimizer": "momentum",
+    }
+    kind: dict[str, Any] = {
+        "architecture": "residual",
+        "augmentation": "crop-flip",
+        "schedule": _schedule(EPOCHS),
+    }
+    own: dict[str, Any] = {
+        "device": device,
+        "checkpoint": checkpoint(),
+        "random_state": seed,
+    }
     return NetworkClassifier(arrays.image_shape, **kind, **steps, **own)

@@ -1,4 +1,6 @@
-"""The tasks of the private-prediction chapter and its five methods: rows in the unit ball, accuracies of releases."""
+"""The tasks of the private-prediction chapter and its five methods: rows in the unit
+ball, accuracies of releases.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,12 @@ from dpnotes.lab.private_prediction.grids import REPEATS
 from dpnotes.learners import fit_dp_sgd_linear
 from dpnotes.mechanisms import soft_vote
 
-# Public bounds on the norm of a row of pixels in [0, 1]: constants, not read off the data. No row of MNIST or digits is
-# longer, so that none is shortened; the paper divides by the largest norm of MNIST's training rows, 17.18.
+# Public bounds on the norm of a row of pixels in [0, 1]: constants, not read off the
+# data. No row of MNIST or digits is longer, so that none is shortened; the paper
+# divides by the largest norm of MNIST's training rows, 17.18.
 BOUNDS = {"mnist": 17.5, "digits": 5.0}
-HELD_OUT = 10  # a tenth of the training rows, the last ones, is held out while settings are chosen
+# a tenth of the training rows, the last ones, is held out while settings are chosen
+HELD_OUT = 10
 DEFORMATION = 1.2  # standard deviation of a displacement, in pixels
 KNOTS = 7  # knots of the displacement field along each side
 SHIFT = 2  # largest shift, in pixels
@@ -48,20 +52,36 @@ class Task:
 
     @cached_property
     def validation(self) -> Task:
-        """The same task with the last tenth of its training rows in the place of the test rows.
+        """The same task with the last tenth of its training rows in the place of the
+        test rows.
 
         It is the same object each time, so that fits to it are found again.
         """
         kept = len(self.X) - len(self.X) // HELD_OUT
-        return Task(self.X[:kept], self.y[:kept], self.X[kept:], self.y[kept:], self.n_classes, self.digest)
+        return Task(
+            self.X[:kept],
+            self.y[:kept],
+            self.X[kept:],
+            self.y[kept:],
+            self.n_classes,
+            self.digest,
+        )
 
     def accuracies(self, labels: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Fraction of correct labels in each row of ``labels``, shape [repeats, n_score]."""
+        """Fraction of correct labels in each row of ``labels``, shape [repeats,
+        n_score].
+        """
         return np.asarray((labels == self.y_score).mean(axis=1))
 
 
 @lru_cache(maxsize=2)
-def task(dataset: str, *, n: int | None = None, d: int | None = None, n_classes: int | None = None) -> Task:
+def task(
+    dataset: str,
+    *,
+    n: int | None = None,
+    d: int | None = None,
+    n_classes: int | None = None,
+) -> Task:
     """One variant of a data set.
 
     Parameters
@@ -69,10 +89,12 @@ def task(dataset: str, *, n: int | None = None, d: int | None = None, n_classes:
     dataset : {"mnist", "digits"}
         Or a reader's file, as :func:`dpnotes.lab.own_data.reference` calls it.
     n : int, optional
-        Training rows, of the classes kept: the first ones; behind the last one, deformed copies of them (of images).
+        Training rows, of the classes kept: the first ones; behind the last one,
+        deformed copies of them (of images).
     d : int, optional
-        Leading principal axes (without centring, so that no row grows) that rows are projected on. They are read off
-        the training rows, as in the paper, and no guarantee counts that.
+        Leading principal axes (without centring, so that no row grows) that rows are
+        projected on. They are read off the training rows, as in the paper, and no
+        guarantee counts that.
     n_classes : int, optional
         The classes 0 to n_classes - 1.
     """
@@ -85,26 +107,39 @@ def task(dataset: str, *, n: int | None = None, d: int | None = None, n_classes:
         bound = BOUNDS[dataset]
     classes = n_classes or arrays.n_classes
     kept, scored = arrays.y_train < classes, arrays.y_test < classes
-    X, y, X_score, y_score = arrays.X_train[kept], arrays.y_train[kept], arrays.X_test[scored], arrays.y_test[scored]
+    X, y, X_score, y_score = (
+        arrays.X_train[kept],
+        arrays.y_train[kept],
+        arrays.X_test[scored],
+        arrays.y_test[scored],
+    )
     if n is not None and n > len(X):
         side = int(np.sqrt(X.shape[1]))
-        X, y = np.concatenate([X, deformed(X, n - len(X), side=side)]), y[np.arange(n) % len(y)]
+        X, y = (
+            np.concatenate([X, deformed(X, n - len(X), side=side)]),
+            y[np.arange(n) % len(y)],
+        )
     elif n is not None:
         X, y = X[:n], y[:n]
     X = data.to_unit_ball(X, bound=bound)
     X_score = data.to_unit_ball(X_score, bound=bound)
     if d is not None and d < X.shape[1]:
         axes = np.linalg.eigh(X.T.astype(np.float64) @ X)[1][:, : -d - 1 : -1]
-        X, X_score = (data.to_unit_ball(rows @ axes, bound=1.0) for rows in (X, X_score))  # rounding may lengthen
+        # rounding may lengthen
+        X, X_score = (
+            data.to_unit_ball(rows @ axes, bound=1.0) for rows in (X, X_score)
+        )
     return Task(X, y, X_score, y_score, classes, arrays.digest)
 
 
 def deformed(X: NDArray[np.float32], count: int, *, side: int) -> NDArray[np.float32]:
-    """Deformed copies of square images, row i of row ``i % len(X)``; the same rows whatever ``count`` is.
+    """Deformed copies of square images, row i of row ``i % len(X)``; the same rows
+    whatever ``count`` is.
 
-    Each pixel is moved by a smooth random field (normal displacements of 1.2 pixels' standard deviation at 7 x 7 knots,
-    interpolated bicubically) and a whole shift of at most 2 pixels in each direction, in the manner of Loosli, Canu and
-    Bottou (2007), whose generator uses fields and tangent vectors of its own.
+    Each pixel is moved by a smooth random field (normal displacements of 1.2 pixels'
+    standard deviation at 7 x 7 knots, interpolated bicubically) and a whole shift of at
+    most 2 pixels in each direction, in the manner of Loosli, Canu and Bottou (2007),
+    whose generator uses fields and tangent vectors of its own.
 
     Parameters
     ----------
@@ -127,9 +162,20 @@ def deformed(X: NDArray[np.float32], count: int, *, side: int) -> NDArray[np.flo
         fields = DEFORMATION * torch.randn(BATCH, 2, KNOTS, KNOTS, generator=generator)
         shifts = torch.randint(-SHIFT, SHIFT + 1, (BATCH, 2, 1, 1), generator=generator)
         size = min(BATCH, count - start)
-        smooth = interpolate(fields[:size], size=(side, side), mode="bicubic", align_corners=True) + shifts[:size]
-        images = torch.from_numpy(X[np.arange(start, start + size) % len(X)]).reshape(size, 1, side, side)
-        moved = grid_sample(images, identity + smooth.permute(0, 2, 3, 1) * 2 / side, align_corners=False)
+        smooth = (
+            interpolate(
+                fields[:size], size=(side, side), mode="bicubic", align_corners=True
+            )
+            + shifts[:size]
+        )
+        images = torch.from_numpy(X[np.arange(start, start + size) % len(X)]).reshape(
+            size, 1, side, side
+        )
+        moved = grid_sample(
+            images,
+            identity + smooth.permute(0, 2, 3, 1) * 2 / side,
+            align_corners=False,
+        )
         result[start : start + size] = moved.reshape(size, -1).clamp(0, 1).numpy()
     return result
 
@@ -139,17 +185,23 @@ Settings = dict[str, float]
 VOTES = 10  # repeats that share a partition of the records into shards
 TRIALS = 20  # releases that a candidate is judged by
 FIT_TRIALS = 3  # where each is a fit
-OUTPUT_L2 = (1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 1e-1, 5e-1)  # candidates, within the paper's range
+# candidates, within the paper's range
+OUTPUT_L2 = (1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 1e-1, 5e-1)
 LOSS_L2 = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 5e-1)
 CLIPPING_NORMS = (5e-2, 5e-1)
 STEP_LENGTHS = (0.25, 1.0, 4.0, 16.0, 64.0, 256.0)  # learning rate times clipping norm
-LADDERS: dict[str, list[list[Settings]]] = {  # candidates of each method; a ladder's neighbours are alike
+# candidates of each method; a ladder's neighbours are alike
+LADDERS: dict[str, list[list[Settings]]] = {
     "model_sensitivity": [[{"l2": l2}] for l2 in OUTPUT_L2],
     "prediction_sensitivity": [[{"l2": l2}] for l2 in OUTPUT_L2],
     "loss_perturbation": [[{"l2": l2} for l2 in LOSS_L2]],
-    "dp_sgd": [[{"clipping_norm": c, "step_length": step} for step in STEP_LENGTHS] for c in CLIPPING_NORMS],
+    "dp_sgd": [
+        [{"clipping_norm": c, "step_length": step} for step in STEP_LENGTHS]
+        for c in CLIPPING_NORMS
+    ],
 }
-SAMPLING: dict[str, Any] = {"sample_rate": 0.01, "steps": 1000}  # of DP-SGD: ten expected passes
+# of DP-SGD: ten expected passes
+SAMPLING: dict[str, Any] = {"sample_rate": 0.01, "steps": 1000}
 
 
 @dataclass(frozen=True)
@@ -161,7 +213,8 @@ class Release:
     epsilon, delta : float
     analysis : {"tight", "published"}
     answers : int or None
-        What the guarantee of prediction sensitivity and of subsample-and-aggregate pays for.
+        What the guarantee of prediction sensitivity and of subsample-and-aggregate pays
+        for.
     n_models : int or None
         Of subsample-and-aggregate.
     repeats : int
@@ -182,16 +235,25 @@ class Release:
     @property
     def draws(self) -> dict[str, Any]:
         """Privacy and repeats as keyword arguments of the methods' engines."""
-        return {"epsilon": self.epsilon, "delta": self.delta, "n_repeats": self.repeats, "seed": self.seed}
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "n_repeats": self.repeats,
+            "seed": self.seed,
+        }
 
     def relation(self, *, exchange: bool) -> dict[str, Any]:
         """Adjacency and analysis as keyword arguments.
 
-        The adjacency of a tight analysis is one record more or less for all methods, that of the published one what the
-        proof of the paper assumes: an exchanged record for the methods that perturb the minimiser or its output.
+        The adjacency of a tight analysis is one record more or less for all methods,
+        that of the published one what the proof of the paper assumes: an exchanged
+        record for the methods that perturb the minimiser or its output.
         """
         exchanged = exchange and self.analysis == "published"
-        return {"adjacency": "replace-one" if exchanged else "add-remove", "analysis": self.analysis}
+        return {
+            "adjacency": "replace-one" if exchanged else "add-remove",
+            "analysis": self.analysis,
+        }
 
 
 class Outcome(NamedTuple):
@@ -201,8 +263,8 @@ class Outcome(NamedTuple):
     ----------
     accuracies : ndarray of float64, shape [repeats]
     noise : float
-        sigma or 1/rate on weights, linear term or logits (before the norm of the query); DP-SGD: the noise multiplier;
-        subsample-and-aggregate: 1/beta.
+        sigma or 1/rate on weights, linear term or logits (before the norm of the
+        query); DP-SGD: the noise multiplier; subsample-and-aggregate: 1/beta.
     status : str
     adjacency : str
     """
@@ -216,60 +278,130 @@ class Outcome(NamedTuple):
 @lru_cache(maxsize=20)
 def minimiser(task: Task, l2: float, device: str) -> methods.Minimiser:
     """Fit once for every epsilon and all repeats."""
-    return methods.fit_minimiser(task.X, task.y, n_classes=task.n_classes, l2=l2, intercept=False, device=device)
+    return methods.fit_minimiser(
+        task.X, task.y, n_classes=task.n_classes, l2=l2, intercept=False, device=device
+    )
 
 
 @lru_cache(maxsize=4)
-def shard_votes(task: Task, n_models: int, partitions: int, seed: int, device: str) -> NDArray[np.int64]:
-    """Votes of each partition for the rows to score, shape [partitions, n_score, C]: they depend on no epsilon."""
-    fit = partial(methods.fit_shards, task.X, task.y, n_classes=task.n_classes, n_models=n_models, device=device)
-    return np.stack([fit(seed=seed * partitions + p).vote_counts(task.X_score) for p in range(partitions)])
+def shard_votes(
+    task: Task, n_models: int, partitions: int, seed: int, device: str
+) -> NDArray[np.int64]:
+    """Votes of each partition for the rows to score, shape [partitions, n_score, C]:
+    they depend on no epsilon.
+    """
+    fit = partial(
+        methods.fit_shards,
+        task.X,
+        task.y,
+        n_classes=task.n_classes,
+        n_models=n_models,
+        device=device,
+    )
+    return np.stack(
+        [
+            fit(seed=seed * partitions + p).vote_counts(task.X_score)
+            for p in range(partitions)
+        ]
+    )
 
 
 def model_sensitivity(task: Task, release: Release, *, l2: float) -> Outcome:
     """Accuracies of the noisy minimiser."""
     relation, fit = release.relation(exchange=True), minimiser(task, l2, release.device)
     models, profile = methods.noisy_minimisers(fit, **relation, **release.draws)
-    noise = profile.parameters["sigma"] if release.delta else fit.sensitivity(**relation) / release.epsilon
+    noise = (
+        profile.parameters["sigma"]
+        if release.delta
+        else fit.sensitivity(**relation) / release.epsilon
+    )
     labels = models.votes(task.X_score, device=release.device)
-    return Outcome(task.accuracies(labels), noise, profile.status, relation["adjacency"])
+    return Outcome(
+        task.accuracies(labels), noise, profile.status, relation["adjacency"]
+    )
 
 
 def prediction_sensitivity(task: Task, release: Release, *, l2: float) -> Outcome:
     """Accuracies of the noisy answers; each row to score is asked once per repeat."""
     relation, fit = release.relation(exchange=True), minimiser(task, l2, release.device)
-    labels, profile = methods.noisy_predictions(fit, task.X_score, answers=release.answers, **relation, **release.draws)
+    labels, profile = methods.noisy_predictions(
+        fit, task.X_score, answers=release.answers, **relation, **release.draws
+    )
     unit = release.answers / release.epsilon
     if release.delta:
         unit = accounting.prediction_sensitivity_sigma(
-            release.epsilon, release.delta, answers=release.answers, analysis=release.analysis
+            release.epsilon,
+            release.delta,
+            answers=release.answers,
+            analysis=release.analysis,
         )
-    return Outcome(task.accuracies(labels), unit * fit.sensitivity(**relation), profile.status, relation["adjacency"])
+    return Outcome(
+        task.accuracies(labels),
+        unit * fit.sensitivity(**relation),
+        profile.status,
+        relation["adjacency"],
+    )
 
 
 def loss_perturbation(task: Task, release: Release, *, l2: float) -> Outcome:
     """Accuracies of the minimisers of perturbed losses."""
-    epsilon, delta, relation = release.epsilon, release.delta, release.relation(exchange=False)
-    method = methods.LossPerturbation(epsilon, delta, l2=l2, intercept=False, device=release.device, **relation)
+    epsilon, delta, relation = (
+        release.epsilon,
+        release.delta,
+        release.relation(exchange=False),
+    )
+    method = methods.LossPerturbation(
+        epsilon, delta, l2=l2, intercept=False, device=release.device, **relation
+    )
     models, profile = method.fit_many(
-        task.X, task.y, n_classes=task.n_classes, n_repeats=release.repeats, seed=release.seed
+        task.X,
+        task.y,
+        n_classes=task.n_classes,
+        n_repeats=release.repeats,
+        seed=release.seed,
     )
     stated = accounting.objective_perturbation(
-        epsilon, delta, n_classes=task.n_classes, regulariser=len(task.X) * l2, **relation
+        epsilon,
+        delta,
+        n_classes=task.n_classes,
+        regulariser=len(task.X) * l2,
+        **relation,
     )
     noise = float(stated.sigma) if stated.sigma is not None else 1 / float(stated.rate)  # type: ignore[arg-type]
     labels = models.votes(task.X_score, device=release.device)
-    return Outcome(task.accuracies(labels), noise, profile.status, relation["adjacency"])
+    return Outcome(
+        task.accuracies(labels), noise, profile.status, relation["adjacency"]
+    )
 
 
-def dp_sgd(task: Task, release: Release, *, clipping_norm: float, step_length: float) -> Outcome:
-    """Accuracies of DP-SGD with Poisson batches; the repeats share them and differ in their noise."""
+def dp_sgd(
+    task: Task, release: Release, *, clipping_norm: float, step_length: float
+) -> Outcome:
+    """Accuracies of DP-SGD with Poisson batches; the repeats share them and differ
+    in their noise.
+    """
     accountant = "pld" if release.analysis == "tight" else "rdp"
-    noise = accounting.dp_sgd_noise_multiplier(release.epsilon, release.delta, accountant=accountant, **SAMPLING)
-    steps = {"clipping_norm": clipping_norm, "learning_rate": step_length / clipping_norm, "noise_multiplier": noise}
-    runs: dict[str, Any] = {"n_repeats": release.repeats, "seed": release.seed, "device": release.device}
+    noise = accounting.dp_sgd_noise_multiplier(
+        release.epsilon, release.delta, accountant=accountant, **SAMPLING
+    )
+    steps = {
+        "clipping_norm": clipping_norm,
+        "learning_rate": step_length / clipping_norm,
+        "noise_multiplier": noise,
+    }
+    runs: dict[str, Any] = {
+        "n_repeats": release.repeats,
+        "seed": release.seed,
+        "device": release.device,
+    }
     models = fit_dp_sgd_linear(
-        task.X, task.y, n_classes=task.n_classes, shared_batches=True, **steps, **runs, **SAMPLING
+        task.X,
+        task.y,
+        n_classes=task.n_classes,
+        shared_batches=True,
+        **steps,
+        **runs,
+        **SAMPLING,
     )
     labels = models.votes(task.X_score, device=release.device)
     return Outcome(task.accuracies(labels), noise, "proved", "add-remove")
@@ -278,19 +410,40 @@ def dp_sgd(task: Task, release: Release, *, clipping_norm: float, step_length: f
 def subsample_aggregate(task: Task, release: Release) -> Outcome:
     """Accuracies of soft votes; ten repeats share a partition of the records."""
     partitions = -(-release.repeats // VOTES)
-    beta = accounting.soft_vote_beta(release.epsilon, release.delta, answers=release.answers, analysis=release.analysis)
-    votes = shard_votes(task, release.n_models, partitions, release.seed, release.device)
+    beta = accounting.soft_vote_beta(
+        release.epsilon,
+        release.delta,
+        answers=release.answers,
+        analysis=release.analysis,
+    )
+    votes = shard_votes(
+        task, release.n_models, partitions, release.seed, release.device
+    )
     correct = [
-        task.accuracies(soft_vote(votes[p], beta=beta, seed=1_000_003 * release.seed + p, n_repeats=VOTES))
+        task.accuracies(
+            soft_vote(
+                votes[p], beta=beta, seed=1_000_003 * release.seed + p, n_repeats=VOTES
+            )
+        )
         for p in range(partitions)
     ]
-    status = accounting.soft_vote(beta=beta, answers=release.answers, analysis=release.analysis).status
-    return Outcome(np.concatenate(correct)[: release.repeats], 1 / beta, status, "add-remove")
+    status = accounting.soft_vote(
+        beta=beta, answers=release.answers, analysis=release.analysis
+    ).status
+    return Outcome(
+        np.concatenate(correct)[: release.repeats], 1 / beta, status, "add-remove"
+    )
 
 
 METHODS: dict[str, Callable[..., Outcome]] = {
     run.__name__: run
-    for run in (model_sensitivity, loss_perturbation, dp_sgd, prediction_sensitivity, subsample_aggregate)
+    for run in (
+        model_sensitivity,
+        loss_perturbation,
+        dp_sgd,
+        prediction_sensitivity,
+        subsample_aggregate,
+    )
 }
 
 
@@ -302,10 +455,14 @@ def choose(method: str, task: Task, release: Release) -> Settings:
     return climb(partial(METHODS[method], release=trials), task, LADDERS[method])
 
 
-def climb(run: Callable[..., Outcome], task: Task, ladders: list[list[Settings]]) -> Settings:
-    """The best of what each ladder gives, of equals the first, by mean accuracy on the held-out rows.
+def climb(
+    run: Callable[..., Outcome], task: Task, ladders: list[list[Settings]]
+) -> Settings:
+    """The best of what each ladder gives, of equals the first, by mean accuracy on the
+    held-out rows.
 
-    On a ladder we climb from its middle to a candidate that neither neighbour beats: candidates may be expensive.
+    On a ladder we climb from its middle to a candidate that neither neighbour beats:
+    candidates may be expensive.
     """
     ends: list[tuple[float, Settings]] = []
     for ladder in ladders:
@@ -316,7 +473,9 @@ def climb(run: Callable[..., Outcome], task: Task, ladders: list[list[Settings]]
             for i in (at, at - 1, at + 1):
                 if 0 <= i < len(ladder):
                     if i not in means:
-                        means[i] = float(run(task.validation, **ladder[i]).accuracies.mean())
+                        means[i] = float(
+                            run(task.validation, **ladder[i]).accuracies.mean()
+                        )
                     best = i if means[i] > means[best] else best
         ends.append((means[at], ladder[at]))
     return max(ends, key=lambda end: end[0])[1]

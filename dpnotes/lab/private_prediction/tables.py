@@ -1,4 +1,6 @@
-"""Rows of the private-prediction figures, series of points picked out of them, and tables, some computed live."""
+"""Rows of the private-prediction figures, series of points picked out of them, and
+tables, some computed live.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,37 @@ from dpnotes.lab.tables import GAP, Column, Table, columns, mean_and_std
 from dpnotes.lab.verdicts import Mean
 from dpnotes.mechanisms import soft_vote
 
-NUMBERS = ["n", "d", "n_classes", "epsilon", "delta", "answers", "n_models", "l2", "chosen_l2", "repeats"]
+NUMBERS = [
+    "n",
+    "d",
+    "n_classes",
+    "epsilon",
+    "delta",
+    "answers",
+    "n_models",
+    "l2",
+    "chosen_l2",
+    "repeats",
+]
 NUMBERS += ["accuracy", "accuracy_std", "noise"]
-BASE: dict[str, float] = {"n": 60_000, "d": 784, "n_classes": 10, "answers": 100, "n_models": N_MODELS, "epsilon": 1.0}
-SIZES = {"mnist": {"n": 60_000, "d": 784, "n_classes": 10}, "digits": {"n": 1442, "d": 64, "n_classes": 10}}
+BASE: dict[str, float] = {
+    "n": 60_000,
+    "d": 784,
+    "n_classes": 10,
+    "answers": 100,
+    "n_models": N_MODELS,
+    "epsilon": 1.0,
+}
+SIZES = {
+    "mnist": {"n": 60_000, "d": 784, "n_classes": 10},
+    "digits": {"n": 1442, "d": 64, "n_classes": 10},
+}
 
 
 class Series(NamedTuple):
-    """Points of one method: x (rising), mean accuracy, std (over releases), runs (how many releases)."""
+    """Points of one method: x (rising), mean accuracy, std (over releases), runs
+    (how many releases).
+    """
 
     x: NDArray[np.float64]
     accuracy: NDArray[np.float64]
@@ -49,11 +74,15 @@ class Series(NamedTuple):
     @property
     def means(self) -> list[Mean]:
         """Mean accuracies, point by point."""
-        return [Mean.of(*map(float, point)) for point in zip(self.accuracy, self.std, self.runs, strict=True)]
+        return [
+            Mean.of(*map(float, point))
+            for point in zip(self.accuracy, self.std, self.runs, strict=True)
+        ]
 
 
 def put_together(*stores: pd.DataFrame) -> pd.DataFrame:
-    """All rows of several stores; sizes that stand for "all" as numbers, empty accuracies kept as gaps.
+    """All rows of several stores; sizes that stand for "all" as numbers, empty
+    accuracies kept as gaps.
 
     The column ``tuned`` says whether ``l2`` was chosen on held-out rows.
     """
@@ -63,7 +92,9 @@ def put_together(*stores: pd.DataFrame) -> pd.DataFrame:
         rows[name] = rows[name].where(rows[name].notna(), np.nan).astype(float)
     for name in ("n", "d", "n_classes"):
         rows[name] = rows[name].fillna(
-            rows["dataset"].map({data: size_of(data)[name] for data in set(rows["dataset"])})
+            rows["dataset"].map(
+                {data: size_of(data)[name] for data in set(rows["dataset"])}
+            )
         )
     return rows.assign(tuned=rows["l2"].isna(), l2=rows["l2"].fillna(rows["chosen_l2"]))
 
@@ -77,16 +108,28 @@ def size_of(dataset: str) -> Mapping[str, float]:
 
 
 def series(
-    rows: pd.DataFrame, method: str, x: str, *, analysis: str = "tight", delta: float = 0.0, **fixed: float
+    rows: pd.DataFrame,
+    method: str,
+    x: str,
+    *,
+    analysis: str = "tight",
+    delta: float = 0.0,
+    **fixed: float,
 ) -> Series | None:
-    """Points of one method along ``x``, all else as in :data:`BASE` (or ``fixed``); None if there is none.
+    """Points of one method along ``x``, all else as in :data:`BASE` (or ``fixed``);
+    None if there is none.
 
-    Methods that release a model do not depend on the number of answers: along it they have one point. ``l2`` varies
-    only where it was given rather than chosen.
+    Methods that release a model do not depend on the number of answers: along it they
+    have one point. ``l2`` varies only where it was given rather than chosen.
     """
     datasets = set(rows["dataset"])
     dataset = "mnist" if "mnist" in datasets or len(datasets) != 1 else datasets.pop()
-    setting: dict[str, Any] = {"method": method, "analysis": analysis, "delta": delta, "tuned": x != "l2"}
+    setting: dict[str, Any] = {
+        "method": method,
+        "analysis": analysis,
+        "delta": delta,
+        "tuned": x != "l2",
+    }
     setting |= {**BASE, **size_of(dataset)}
     if dataset != "mnist":
         setting["n_models"] = rows["n_models"].max()
@@ -102,11 +145,14 @@ def series(
     own = rows[keep].drop_duplicates([x]).sort_values(x)
     if own.empty:
         return None
-    return Series(*(own[name].to_numpy() for name in (x, "accuracy", "accuracy_std", "repeats")))
+    return Series(
+        *(own[name].to_numpy() for name in (x, "accuracy", "accuracy_std", "repeats"))
+    )
 
 
 OWN = Table(
-    "Test accuracy on your records for 100 answers, with sound noise: mean and standard deviation over releases.",
+    "Test accuracy on your records for 100 answers, with sound noise: mean and standard"
+    " deviation over releases.",
     Column("method", labels=NAMES),
     columns("{:g}", "delta", "epsilon"),
     mean_and_std("accuracy", std="accuracy_std"),
@@ -114,31 +160,33 @@ OWN = Table(
 VERDICTS = {"gap": GAP}  # on a statement of the paper; the others are shown as they are
 
 NOISE = Table(
-    "Noise on a logit at (1, {delta:g}), in units of the sensitivity: the exact noise, and the noise of the published "
-    "search.",
+    "Noise on a logit at (1, {delta:g}), in units of the sensitivity: the exact noise,"
+    " and the noise of the published search.",
     Column("answers", "answers B"),
     columns("{:.2f}", "exact", "published", "ratio"),
 )
 RATIO = Column("ratio", format="{:.1f}")
 REGULARISERS = Table(
-    "Regulariser rho that loss perturbation needs at epsilon = 1 and delta = 0, if half of epsilon is set aside for "
-    "the change of volume.",
+    "Regulariser rho that loss perturbation needs at epsilon = 1 and delta = 0, if half"
+    " of epsilon is set aside for the change of volume.",
     Column("n_classes", "classes C"),
     Column("published", "", "{:.0f}"),
     Column("least", "", "{:.3f}"),
     RATIO,
 )
 LOSS_NOISE = Table(
-    "Standard deviation of an entry of the random linear term in loss perturbation, at epsilon = {epsilon:g}, for "
-    "{n:,} records, {d} features and {n_classes} classes. The three analyses are the paper's, one with better "
-    "constants that, like the paper, sets half of epsilon aside for the change of volume, and the tight one.",
+    "Standard deviation of an entry of the random linear term in loss perturbation, at"
+    " epsilon = {epsilon:g}, for {n:,} records, {d} features and {n_classes} classes."
+    " The three analyses are the paper's, one with better constants that, like the"
+    " paper, sets half of epsilon aside for the change of volume, and the tight one.",
     columns("{:g}", l2="lambda", delta="delta"),
     columns("{:.2f}", "published", split="half for the volume", tight="tight"),
     columns("{:.1f}", ratio="published / tight"),
     columns("{:.4f}", volume="volume, of epsilon"),
 )
 ATTACK = Table(
-    "Membership test on one answer of a soft vote of four models. The answer is claimed to be (1, 0)-private.",
+    "Membership test on one answer of a soft vote of four models. The answer is claimed"
+    " to be (1, 0)-private.",
     "analysis",
     Column("caught", "claim refuted", labels={True: "yes", False: "no"}),
     columns("{:.3f}", audited="audited, at least", exact="exact epsilon"),
@@ -153,15 +201,17 @@ STATEMENTS = Table(
     "evidence",
 )
 NETWORKS = Table(
-    "Figure 7: accuracy of ResNet-20 on CIFAR-10 at delta = 1e-5. The paper reports 86.6 % without privacy.",
+    "Figure 7: accuracy of ResNet-20 on CIFAR-10 at delta = 1e-5. The paper reports"
+    " 86.6 % without privacy.",
     "method",
     "epsilon",
     "answers",
     Column("accuracy", format="{:.2%}", gap=GAP),
 )
 CLIPPING = Table(
-    "Candidates for the clipping norm of DP-SGD in Figure 7: accuracy on the last 10,000 training images after ten "
-    "epochs on the other 40,000. The noise is the noise of a full training run at epsilon = 1.",
+    "Candidates for the clipping norm of DP-SGD in Figure 7: accuracy on the last"
+    " 10,000 training images after ten epochs on the other 40,000. The noise is the"
+    " noise of a full training run at epsilon = 1.",
     Column("clipping_norm", "clipping norm", format="{:g}"),
     mean_and_std("accuracy"),
     "seeds",
@@ -170,12 +220,14 @@ CLIPPING = Table(
 
 
 def clipping_norms(rows: pd.DataFrame) -> pd.DataFrame:
-    """Held-out accuracy of each clipping norm, and the one that the rule chooses: the best mean of a whole grid.
+    """Held-out accuracy of each clipping norm, and the one that the rule chooses: the
+    best mean of a whole grid.
 
     Parameters
     ----------
     rows : DataFrame
-        Of ``private_prediction_network_settings``; a row that was not run has no accuracy.
+        Of ``private_prediction_network_settings``; a row that was not run has no
+        accuracy.
 
     Returns
     -------
@@ -189,20 +241,33 @@ def clipping_norms(rows: pd.DataFrame) -> pd.DataFrame:
     return table.assign(chosen=whole & (table["accuracy"] == table["accuracy"].max()))
 
 
-def noise_by_answers(budgets: Sequence[int], *, epsilon: float, delta: float) -> pd.DataFrame:
-    """Gaussian noise on a logit in units of the shift that one record makes, and the lead that votes need.
+def noise_by_answers(
+    budgets: Sequence[int], *, epsilon: float, delta: float
+) -> pd.DataFrame:
+    """Gaussian noise on a logit in units of the shift that one record makes, and the
+    lead that votes need.
 
     Returns
     -------
     DataFrame
-        Columns answers, model (noise on the weights), exact and published (noise on each answer), ratio (published over
-        exact), lead and published_lead (votes that the correct class must be ahead of one other to win 95 %).
+        Columns answers, model (noise on the weights), exact and published (noise on
+        each answer), ratio (published over exact), lead and published_lead (votes that
+        the correct class must be ahead of one other to win 95 %).
     """
 
     def each(function: Any, analysis: str = "tight") -> np.ndarray[Any, Any]:
-        return np.array([function(epsilon, delta, answers=answers, analysis=analysis) for answers in budgets])
+        return np.array(
+            [
+                function(epsilon, delta, answers=answers, analysis=analysis)
+                for answers in budgets
+            ]
+        )
 
-    sigma, beta, odds = accounting.prediction_sensitivity_sigma, accounting.soft_vote_beta, math.log(0.95 / 0.05)
+    sigma, beta, odds = (
+        accounting.prediction_sensitivity_sigma,
+        accounting.soft_vote_beta,
+        math.log(0.95 / 0.05),
+    )
     return pd.DataFrame(
         {
             "answers": budgets,
@@ -216,7 +281,8 @@ def noise_by_answers(budgets: Sequence[int], *, epsilon: float, delta: float) ->
 
 
 def volume_regularisers(classes: Sequence[int], *, epsilon: float) -> pd.DataFrame:
-    """Rho of loss perturbation, published and by rank and trace of the Hessian, with half of epsilon for the volume.
+    """Rho of loss perturbation, published and by rank and trace of the Hessian, with
+    half of epsilon for the volume.
 
     Returns
     -------
@@ -225,39 +291,64 @@ def volume_regularisers(classes: Sequence[int], *, epsilon: float) -> pd.DataFra
     """
     table = pd.DataFrame({"n_classes": classes})
     for name, analysis in {"published": "published", "least": "split"}.items():
-        noises = [accounting.objective_perturbation(epsilon, n_classes=count, analysis=analysis) for count in classes]
+        noises = [
+            accounting.objective_perturbation(
+                epsilon, n_classes=count, analysis=analysis
+            )
+            for count in classes
+        ]
         table[name] = [noise.regulariser for noise in noises]
     return table.assign(ratio=table["published"] / table["least"])
 
 
 def loss_noise(
-    penalties: Sequence[float], *, n: int, d: int, n_classes: int, epsilon: float, deltas: Sequence[float]
+    penalties: Sequence[float],
+    *,
+    n: int,
+    d: int,
+    n_classes: int,
+    epsilon: float,
+    deltas: Sequence[float],
 ) -> pd.DataFrame:
-    """Noise of loss perturbation for problems of unlike regularisers, by three analyses, one record more or less.
+    """Noise of loss perturbation for problems of unlike regularisers, by three
+    analyses, one record more or less.
 
     Returns
     -------
     DataFrame
-        Columns l2, delta; published, split, tight: standard deviation of an entry of the random linear term of the sum
-        of the losses; ratio (published over tight); volume (what the tight analysis spends on the change of volume).
+        Columns l2, delta; published, split, tight: standard deviation of an entry of
+        the random linear term of the sum of the losses; ratio (published over tight);
+        volume (what the tight analysis spends on the change of volume).
     """
     rows = []
     for delta, l2 in product(deltas, penalties):
         found: dict[str, float] = {"l2": l2, "delta": delta}
         for analysis in ("published", "split", "tight"):
             noise = accounting.objective_perturbation(
-                epsilon, delta, n_classes=n_classes, regulariser=n * l2, analysis=analysis
+                epsilon,
+                delta,
+                n_classes=n_classes,
+                regulariser=n * l2,
+                analysis=analysis,
             )
-            # of density exp(-rate |b|) in k dimensions an entry has variance (k + 1) / rate^2
+            # of density exp(-rate |b|) in k dimensions an entry has variance (k + 1) /
+            # rate^2
             k = d if noise.per_class else d * n_classes
             found[analysis] = noise.sigma or math.sqrt(k + 1) / (noise.rate or math.nan)
-        found["volume"] = (n_classes - 1) * math.log1p(1 / (n_classes * (n * l2 + noise.regulariser)))
+        found["volume"] = (n_classes - 1) * math.log1p(
+            1 / (n_classes * (n * l2 + noise.regulariser))
+        )
         rows.append(found)
-    return pd.DataFrame(rows).assign(ratio=lambda table: table["published"] / table["tight"])
+    return pd.DataFrame(rows).assign(
+        ratio=lambda table: table["published"] / table["tight"]
+    )
 
 
-def vote_attack(*, epsilon: float, n_models: int, trials: int, seed: int) -> pd.DataFrame:
-    """Test for membership by one answer of the soft vote, where one record turns the last of unanimous votes.
+def vote_attack(
+    *, epsilon: float, n_models: int, trials: int, seed: int
+) -> pd.DataFrame:
+    """Test for membership by one answer of the soft vote, where one record turns the
+    last of unanimous votes.
 
     Parameters
     ----------
@@ -271,18 +362,27 @@ def vote_attack(*, epsilon: float, n_models: int, trials: int, seed: int) -> pd.
     Returns
     -------
     DataFrame
-        One row for each analysis: analysis, beta, claimed, exact (pure epsilon of these votes), audited (lower
-        confidence bound at 99.9 %), caught (bool: whether it exceeds the claim).
+        One row for each analysis: analysis, beta, claimed, exact (pure epsilon of these
+        votes), audited (lower confidence bound at 99.9 %), caught (bool: whether it
+        exceeds the claim).
     """
     rows = []
     for analysis in ("published", "tight"):
         beta = accounting.soft_vote_beta(epsilon, 0.0, answers=1, analysis=analysis)
         true_positives, false_positives = (
-            int(soft_vote(np.array([votes]), beta=beta, seed=seed + i, n_repeats=trials).sum())
+            int(
+                soft_vote(
+                    np.array([votes]), beta=beta, seed=seed + i, n_repeats=trials
+                ).sum()
+            )
             for i, votes in enumerate(([n_models - 1, 1], [n_models, 0]))
         )
         counts = {"true_positives": true_positives, "false_positives": false_positives}
-        audited = accounting.audit_epsilon(**counts, positives=trials, negatives=trials, delta=0.0, confidence=0.999)
+        audited = accounting.audit_epsilon(
+            **counts, positives=trials, negatives=trials, delta=0.0, confidence=0.999
+        )
         exact = soft_vote_pure_level(beta=beta, n_models=n_models, n_classes=2)
         rows.append((analysis, beta, epsilon, exact, audited, audited > epsilon))
-    return pd.DataFrame(rows, columns=["analysis", "beta", "claimed", "exact", "audited", "caught"])
+    return pd.DataFrame(
+        rows, columns=["analysis", "beta", "claimed", "exact", "audited", "caught"]
+    )

@@ -1,8 +1,10 @@
-"""Runs of an experiment over a grid, which can be resumed, show their progress and can use parallel back ends.
+"""Runs of an experiment over a grid, which can be resumed, show their progress and can
+use parallel back ends.
 
-An experiment is a pure function that takes plain parameters and returns a flat dict of metrics. Each finished row is
-saved in a separate file of a folder, with its provenance: versions, commit, machine, device, digest of the data,
-seconds and date. Published rows are the lines of one CSV file.
+An experiment is a pure function that takes plain parameters and returns a flat dict of
+metrics. Each finished row is saved in a separate file of a folder, with its provenance:
+versions, commit, machine, device, digest of the data, seconds and date. Published rows
+are the lines of one CSV file.
 """
 
 from dpnotes.lab._places import book_folder as book_folder

@@ -1,8 +1,10 @@
-"""The row under way: where its store lies, and states of its trainings beside it until the row is stored.
+"""The row under way: where its store lies, and states of its trainings beside it until
+the row is stored.
 
-A state is ``KEY.states/TRAINING.state`` in the folder of the store. It is replaced as a whole, and removed with its
-folder when the row is stored. What decides a training, its data, settings, random streams and our code, is in its name
-and its state, which the learner makes: no state is ever handed to another training.
+A state is ``KEY.states/TRAINING.state`` in the folder of the store. It is replaced as a
+whole, and removed with its folder when the row is stored. What decides a training, its
+data, settings, random streams and our code, is in its name and its state, which the
+learner makes: no state is ever handed to another training.
 """
 
 import hashlib
@@ -36,14 +38,16 @@ class UnderWay:
         The folder in which it will be.
     key : str
     seconds : float
-        What to add to its time: seconds before an interruption, less seconds for rows of other stores.
+        What to add to its time: seconds before an interruption, less seconds for rows
+        of other stores.
     """
 
     store: Path
     key: str
     seconds: float = 0.0
     began: float = field(default_factory=time.perf_counter)
-    since: dict[str, float] = field(default_factory=dict)  # when each training began, or was kept last
+    # when each training began, or was kept last
+    since: dict[str, float] = field(default_factory=dict)
     cost: float = 0.0  # seconds that the last state took
 
     def state(self, training: str) -> Path:
@@ -59,7 +63,9 @@ _row: ContextVar[UnderWay | None] = ContextVar("row", default=None)
 
 
 def row_under_way() -> UnderWay | None:
-    """Return the row that this process is computing for a store; None outside of a sweep."""
+    """Return the row that this process is computing for a store; None outside of a
+    sweep.
+    """
     return _row.get()
 
 
@@ -76,10 +82,11 @@ def under_way(store: Path | None, key: str) -> Iterator[UnderWay]:
 
 @dataclass(frozen=True)
 class RowCheckpoint:
-    """Checkpoint of all trainings of the row under way, for the parameter ``checkpoint`` of learners.
+    """Checkpoint of all trainings of the row under way, for the parameter
+    ``checkpoint`` of learners.
 
-    A file that is damaged is left out with a warning. A state that cannot be written (a full disk, say) is warned of
-    once. Two processes at one row keep the same states.
+    A file that is damaged is left out with a warning. A state that cannot be written (a
+    full disk, say) is warned of once. Two processes at one row keep the same states.
     """
 
     def load(self, training: str) -> dict[str, Any] | None:
@@ -94,46 +101,65 @@ class RowCheckpoint:
         path = row.state(training)
         try:
             digest, content = (whole := path.read_bytes())[:_DIGEST], whole[_DIGEST:]
-            if hashlib.blake2b(content, digest_size=_DIGEST).digest() != digest:  # torch may not notice a turned bit
+            # torch may not notice a turned bit
+            if hashlib.blake2b(content, digest_size=_DIGEST).digest() != digest:
                 raise ValueError("it is damaged or cut short")
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            warnings.warn(f"the checkpoint {path} is left out, so the training starts again: {error}", stacklevel=2)
+            warnings.warn(
+                f"the checkpoint {path} is left out, so the training starts again:"
+                f" {error}",
+                stacklevel=2,
+            )
             return None
         found = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         row.seconds += max(0.0, found["seconds"] - row.spent())
         made = f"{len(content) / 1e6:.1f} MB, made after {found['seconds']:.0f} s of it"
-        tqdm.write(f"row {row.key} goes on from a checkpoint of {made}", file=sys.stderr)
+        tqdm.write(
+            f"row {row.key} goes on from a checkpoint of {made}", file=sys.stderr
+        )
         return dict(found["state"])
 
-    def save(self, training: str, state: Callable[[], dict[str, Any]], *, last: bool) -> None:
-        """Keep a state, unless the last one of this training is too young for what keeping it costs."""
+    def save(
+        self, training: str, state: Callable[[], dict[str, Any]], *, last: bool
+    ) -> None:
+        """Keep a state, unless the last one of this training is too young for what
+        keeping it costs.
+        """
         import torch
 
         row = _row.get()
         if row is None:
             return
         start = time.perf_counter()
-        name = f"begin of {training}" if last else training  # the result of a training is kept, once it took some time
+        # the result of a training is kept, once it took some time
+        name = f"begin of {training}" if last else training
         if start - row.since.get(name, start) < max(LEAST, row.cost / FRACTION):
             return
-        torch.save({"state": state(), "seconds": round(row.spent(), 3)}, content := io.BytesIO())
+        torch.save(
+            {"state": state(), "seconds": round(row.spent(), 3)},
+            content := io.BytesIO(),
+        )
         digest = hashlib.blake2b(content.getbuffer(), digest_size=_DIGEST).digest()
         try:
             replace_file(row.state(training), digest + content.getvalue())
         except OSError as error:
-            warnings.warn(f"no checkpoint of row {row.key}, the training goes on: {error}", stacklevel=2)
+            warnings.warn(
+                f"no checkpoint of row {row.key}, the training goes on: {error}",
+                stacklevel=2,
+            )
         row.since[training] = time.perf_counter()
         row.cost = row.since[training] - start
 
 
 def checkpoint() -> RowCheckpoint | None:
-    """Make a checkpoint for the training runs of the row that this process is computing; None outside of a sweep.
+    """Make a checkpoint for the training runs of the row that this process is
+    computing; None outside of a sweep.
 
-    An experiment hands the checkpoint to a learner whose training may take long. Until the row is stored, the store
-    holds states of the learner from the ends of epochs. A state is skipped if saving it would take more than a fiftieth
-    of the training time.
+    An experiment hands the checkpoint to a learner whose training may take long. Until
+    the row is stored, the store holds states of the learner from the ends of epochs. A
+    state is skipped if saving it would take more than a fiftieth of the training time.
     """
     return None if _row.get() is None else RowCheckpoint()
 

@@ -1,4 +1,6 @@
-"""Where a row comes from: package, commit, versions and machine of the process that computes it."""
+"""Where a row comes from: package, commit, versions and machine of the process that
+computes it.
+"""
 
 import datetime
 import functools
@@ -17,25 +19,55 @@ from dpnotes.lab._places import CHECKOUT
 
 def provenance() -> dict[str, str | None]:
     """Describe this process and the present time (UTC, to the second)."""
-    return {**_process(), "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%dT%H:%M:%SZ}"}
+    return {
+        **_process(),
+        "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%dT%H:%M:%SZ}",
+    }
 
 
 @functools.cache
 def _process() -> dict[str, str | None]:
-    libraries = ("torch", "numpy", "scikit-learn")  # importing torch only to ask would take seconds
-    versions = {name.replace("-", "_"): importlib.metadata.version(name) for name in libraries}
+    # importing torch only to ask would take seconds
+    libraries = ("torch", "numpy", "scikit-learn")
+    versions = {
+        name.replace("-", "_"): importlib.metadata.version(name) for name in libraries
+    }
     cpu = Path("/proc/cpuinfo")
-    model = re.search(r"^model name\s*: (.+)$", cpu.read_text() if cpu.exists() else "", re.MULTILINE)
-    machine = f"{model[1] if model else platform.processor() or platform.machine()} ({joblib.cpu_count()} cores)"
-    own = {"dpnotes": __version__, "commit": commit(CHECKOUT), "python": platform.python_version()}
+    model = re.search(
+        r"^model name\s*: (.+)$", cpu.read_text() if cpu.exists() else "", re.MULTILINE
+    )
+    machine = (
+        f"{model[1] if model else platform.processor() or platform.machine()}"
+        f" ({joblib.cpu_count()} cores)"
+    )
+    own = {
+        "dpnotes": __version__,
+        "commit": commit(CHECKOUT),
+        "python": platform.python_version(),
+    }
     return {**own, **versions, "machine": machine}
 
 
 def commit(repository: Path) -> str | None:
-    """Ten digits of the checked-out commit, with "+" where ``dpnotes/`` differs from it; None outside a checkout."""
-    if not ((repository / ".git").exists() and shutil.which("git")):  # git itself would look in the folders above
+    """Ten digits of the checked-out commit, with "+" where ``dpnotes/`` differs from
+    it; None outside a checkout.
+    """
+    # git itself would look in the folders above
+    if not ((repository / ".git").exists() and shutil.which("git")):
         return None
-    command = ["git", "--no-optional-locks", "-C", str(repository), "status", "--porcelain=v2", "--branch"]
-    status = subprocess.run([*command, "--", "dpnotes"], capture_output=True, text=True).stdout
+    command = [
+        "git",
+        "--no-optional-locks",
+        "-C",
+        str(repository),
+        "status",
+        "--porcelain=v2",
+        "--branch",
+    ]
+    status = subprocess.run(
+        [*command, "--", "dpnotes"], capture_output=True, text=True
+    ).stdout
     head = re.search(r"^# branch.oid ([0-9a-f]{10})", status, re.MULTILINE)
-    return head[1] + "+" * bool(re.search("^[^#]", status, re.MULTILINE)) if head else None
+    return (
+        head[1] + "+" * bool(re.search("^[^#]", status, re.MULTILINE)) if head else None
+    )

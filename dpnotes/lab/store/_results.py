@@ -9,19 +9,37 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpnotes.lab.store._rows import PathLike, Row, Scalar, StoreError, frame, load, publish, replace_file, typed
-from dpnotes.lab.store._sweep import Experiment, Grid, compute, experiment_name, requests
+from dpnotes.lab.store._rows import (
+    PathLike,
+    Row,
+    Scalar,
+    StoreError,
+    frame,
+    load,
+    publish,
+    replace_file,
+    typed,
+)
+from dpnotes.lab.store._sweep import (
+    Experiment,
+    Grid,
+    compute,
+    experiment_name,
+    requests,
+)
 
-# By how much a float may differ in any metric, as a fraction of it. Another processor or release adds up in another
-# order: some units of the sixteenth digit an operation (2.6e-14 at most after 8,400 steps of SGD, where it was measured
-# on rows that are right). What a wrong line of code changes is far more than a billionth.
+# By how much a float may differ in any metric, as a fraction of it. Another processor
+# or release adds up in another order: some units of the sixteenth digit an operation
+# (2.6e-14 at most after 8,400 steps of SGD, where it was measured on rows that are
+# right). What a wrong line of code changes is far more than a billionth.
 RELATIVE = 1e-9
 Tolerance: TypeAlias = Mapping[str, float | Callable[[float], float]]
 _REPORT = ("row", "metric", "stored", "recomputed", "difference", "tolerance", "agrees")
 
 
 def read_store(path: PathLike) -> pd.DataFrame:
-    """Read all rows of a store, in the order of its CSV file or of the times at which the rows were finished.
+    """Read all rows of a store, in the order of its CSV file or of the times at which
+    the rows were finished.
 
     Returns
     -------
@@ -46,11 +64,13 @@ def adopt(
     grid: Grid = (),
     replace: bool = False,
 ) -> tuple[int, int]:
-    """Add the finished rows of one store to a published store, either all of them in one step or none.
+    """Add the finished rows of one store to a published store, either all of them in
+    one step or none.
 
-    A row that the destination already has with the same metrics keeps its provenance and its place. New rows are
-    appended, in the order of the grid or, without a grid, in the order of the source. A row from a later version of its
-    experiment replaces a row from an earlier version, never the reverse.
+    A row that the destination already has with the same metrics keeps its provenance
+    and its place. New rows are appended, in the order of the grid or, without a grid,
+    in the order of the source. A row from a later version of its experiment replaces a
+    row from an earlier version, never the reverse.
 
     Parameters
     ----------
@@ -59,39 +79,60 @@ def adopt(
     destination : path
         A CSV file of the same experiment; it need not exist.
     experiment, grid : callable and list of dict, optional
-        The experiment, and the grid whose rows are added. The source may also have other rows, which are not added.
+        The experiment, and the grid whose rows are added. The source may also have
+        other rows, which are not added.
     replace : bool
-        Whether a row of the source replaces the same row of the destination if the metrics differ.
+        Whether a row of the source replaces the same row of the destination if the
+        metrics differ.
 
     Returns
     -------
     tuple of int
-        The number of rows that were written (new or replaced), and the number of rows that were already there with the
-        same metrics.
+        The number of rows that were written (new or replaced), and the number of rows
+        that were already there with the same metrics.
 
     Raises
     ------
     FileNotFoundError
         If there is no source.
     StoreError
-        If a store is damaged, the stores belong to different experiments, or a row has other metrics in the source than
-        in the destination and ``replace`` is False.
+        If a store is damaged, the stores belong to different experiments, or a row has
+        other metrics in the source than in the destination and ``replace`` is False.
     OSError
         If the destination cannot be written; it is then unchanged.
     """
     new, old = load(source, must_exist=True), load(destination)
     if len(names := {row.experiment for row in (*new.values(), *old.values())}) > 1:
-        raise StoreError(f"{source} and {destination} hold rows of different experiments: {', '.join(sorted(names))}")
+        raise StoreError(
+            f"{source} and {destination} hold rows of different experiments:"
+            f" {', '.join(sorted(names))}"
+        )
     if experiment and grid:
-        new = {row.key: new[row.key] for row in requests(experiment, grid) if row.key in new}
-    new = {key: row for key, row in new.items() if key not in old or row.version >= old[key].version}
-    known = {key: row for key, row in new.items() if key in old and row.version == old[key].version}
+        new = {
+            row.key: new[row.key]
+            for row in requests(experiment, grid)
+            if row.key in new
+        }
+    new = {
+        key: row
+        for key, row in new.items()
+        if key not in old or row.version >= old[key].version
+    }
+    known = {
+        key: row
+        for key, row in new.items()
+        if key in old and row.version == old[key].version
+    }
     same = {key for key, row in known.items() if row.compared == old[key].compared}
-    if differing := [row for key, row in known.items() if key not in same and not replace]:
+    if differing := [
+        row for key, row in known.items() if key not in same and not replace
+    ]:
         row = differing[0]
         raise StoreError(
-            f"{destination} has other metrics in {len(differing)} of the rows of {source}, first in row {row.key} "
-            f"({dict(row.parameters)}): {old[row.key].compared} there, {row.compared} here; replace=True takes the new"
+            f"{destination} has other metrics in {len(differing)} of the rows of"
+            f" {source}, first in row {row.key} ({dict(row.parameters)}):"
+            f" {old[row.key].compared} there, {row.compared} here; replace=True takes"
+            " the new"
         )
     if taken := {key: row for key, row in new.items() if key not in same}:
         publish((old | taken).values(), Path(destination))
@@ -106,7 +147,8 @@ def verify(
     tolerance: Tolerance,
     keep: PathLike | None = None,
 ) -> pd.DataFrame:
-    """Compute rows of a store again, and compare them with the stored rows, metric by metric.
+    """Compute rows of a store again, and compare them with the stored rows, metric by
+    metric.
 
     Parameters
     ----------
@@ -116,20 +158,23 @@ def verify(
     sample : list of str
         The rows to compute, identified by their entries in the column ``row``.
     tolerance : dict of str to float or callable
-        For each metric, the largest allowed difference of its numbers, in the unit of the metric, or a function that
-        computes this difference from the stored number. A float may always differ by a billionth of its value, because
-        sums may be taken in another order. Apart from these differences, values must be equal.
+        For each metric, the largest allowed difference of its numbers, in the unit of
+        the metric, or a function that computes this difference from the stored number.
+        A float may always differ by a billionth of its value, because sums may be taken
+        in another order. Apart from these differences, values must be equal.
     keep : path, optional
-        A CSV file to which the newest findings for each row are saved, in the columns ``store``, ``row``, ``metrics``
-        (number of metrics), ``differing`` (names of the metrics that differ), ``cpu_seconds``, and the provenance of
-        the new computation.
+        A CSV file to which the newest findings for each row are saved, in the columns
+        ``store``, ``row``, ``metrics`` (number of metrics), ``differing`` (names of the
+        metrics that differ), ``cpu_seconds``, and the provenance of the new
+        computation.
 
     Returns
     -------
     pandas.DataFrame
-        One row for each metric of each recomputed row, with the columns ``row``, ``metric``, ``stored``,
-        ``recomputed``, ``difference`` (recomputed - stored, NA unless both are numbers), ``tolerance`` and ``agrees``
-        (bool). If a row has a digest in the column ``data``, the digest is compared, too.
+        One row for each metric of each recomputed row, with the columns ``row``,
+        ``metric``, ``stored``, ``recomputed``, ``difference`` (recomputed - stored, NA
+        unless both are numbers), ``tolerance`` and ``agrees`` (bool). If a row has a
+        digest in the column ``data``, the digest is compared, too.
 
     Raises
     ------
@@ -144,24 +189,48 @@ def verify(
     report: list[dict[str, Scalar]] = []
     for key in sample:
         if key not in rows or rows[key].experiment != experiment_name(experiment):
-            raise StoreError(f"{os.fspath(store)} has no row {key!r} of {experiment_name(experiment)!r}")
+            raise StoreError(
+                f"{os.fspath(store)} has no row {key!r} of"
+                f" {experiment_name(experiment)!r}"
+            )
         start = time.process_time()
         new = compute(experiment, Row(rows[key].experiment, rows[key].parameters))
-        cpu_seconds = round(time.process_time() - start, 3)  # by itself; the row's own seconds were in a run of many
+        # by itself; the row's own seconds were in a run of many
+        cpu_seconds = round(time.process_time() - start, 3)
         lines = _compare(rows[key], new, tolerance)
         report += lines
         if keep is not None:
-            differing = " ".join(str(line["metric"]) for line in lines if not line["agrees"])
-            counts: dict[str, Scalar] = {"metrics": len(lines), "differing": differing, "cpu_seconds": cpu_seconds}
-            _keep(Path(keep), {"store": Path(store).stem, "row": key, **counts, **new.provenance})
-    return pd.DataFrame({name: typed([line[name] for line in report]) for name in _REPORT})
+            differing = " ".join(
+                str(line["metric"]) for line in lines if not line["agrees"]
+            )
+            counts: dict[str, Scalar] = {
+                "metrics": len(lines),
+                "differing": differing,
+                "cpu_seconds": cpu_seconds,
+            }
+            _keep(
+                Path(keep),
+                {"store": Path(store).stem, "row": key, **counts, **new.provenance},
+            )
+    return pd.DataFrame(
+        {name: typed([line[name] for line in report]) for name in _REPORT}
+    )
 
 
 def _keep(path: Path, found: Mapping[str, Scalar]) -> None:
-    """Add a line to the table of verifications, in place of an earlier one of the same row."""
+    """Add a line to the table of verifications, in place of an earlier one of the
+    same row.
+    """
     table = pd.DataFrame([found]).drop(columns="seconds")
     if path.exists():
-        table = pd.concat([pd.read_csv(path, dtype=dict.fromkeys(("row", "differing", "commit"), str)), table])
+        table = pd.concat(
+            [
+                pd.read_csv(
+                    path, dtype=dict.fromkeys(("row", "differing", "commit"), str)
+                ),
+                table,
+            ]
+        )
     table = table.drop_duplicates(["store", "row"], keep="last")
     replace_file(path, table.to_csv(index=False, lineterminator="\n").encode())
 
@@ -179,5 +248,13 @@ def _compare(old: Row, new: Row, tolerance: Tolerance) -> list[dict[str, Scalar]
             if float in (type(stored), type(again)) and np.isfinite([a, b]).all():
                 limit = max(limit, RELATIVE * min(abs(a), abs(b)))
             agrees = agrees or abs(difference) <= limit
-        lines.append(dict(zip(_REPORT, (old.key, metric, stored, again, difference, limit, agrees), strict=True)))
+        lines.append(
+            dict(
+                zip(
+                    _REPORT,
+                    (old.key, metric, stored, again, difference, limit, agrees),
+                    strict=True,
+                )
+            )
+        )
     return lines

@@ -1,9 +1,12 @@
-"""Finished rows and where they are kept: each in a small file of its own, or many as the lines of a published CSV file.
+"""Finished rows and where they are kept: each in a small file of its own, or many as
+the lines of a published CSV file.
 
-A row that was run is ``KEY.json`` in the folder of its experiment. It is written to a temporary name there and put in
-place by ``os.replace``: whatever is killed or full, and however many processes write, a row is there whole or not at
-all. A published store is one CSV file, for git and for readers: the columns ``row`` and ``experiment``, the parameters,
-``seconds``, the metrics, the other provenance. Reading either writes nothing.
+A row that was run is ``KEY.json`` in the folder of its experiment. It is written to a
+temporary name there and put in place by ``os.replace``: whatever is killed or full, and
+however many processes write, a row is there whole or not at all. A published store is
+one CSV file, for git and for readers: the columns ``row`` and ``experiment``, the
+parameters, ``seconds``, the metrics, the other provenance. Reading either writes
+nothing.
 """
 
 import csv
@@ -30,38 +33,73 @@ from dpnotes.lab._places import STATES
 Scalar: TypeAlias = str | int | float | bool | None
 PathLike: TypeAlias = str | os.PathLike[str]
 PROVENANCE = (
-    *("data", "device", "version", "dpnotes", "commit", "python", "torch", "numpy", "scikit_learn", "machine", "date"),
+    *(
+        "data",
+        "device",
+        "version",
+        "dpnotes",
+        "commit",
+        "python",
+        "torch",
+        "numpy",
+        "scikit_learn",
+        "machine",
+        "date",
+    ),
 )
 RESERVED = frozenset(("row", "experiment", "seconds", *PROVENANCE))
 TORN = ".*.tmp"  # names that `replace_file` writes under
 DAY = 86_400.0  # seconds
-_WORDS = {"": None, "None": None, "True": True, "False": False, "inf": math.inf, "-inf": -math.inf}
-_DTYPES = {bool: ("bool", "boolean"), int: ("int64", "Int64"), str: (None, None)}  # without and with missing values
+_WORDS = {
+    "": None,
+    "None": None,
+    "True": True,
+    "False": False,
+    "inf": math.inf,
+    "-inf": -math.inf,
+}
+# without and with missing values
+_DTYPES = {bool: ("bool", "boolean"), int: ("int64", "Int64"), str: (None, None)}
 
 csv.field_size_limit(2**31 - 1)  # a cell may hold all predictions of an ensemble
 
 
 class StoreError(ValueError):
-    """Error for a store that is damaged or does not hold the expected rows; its files are unchanged."""
+    """Error for a store that is damaged or does not hold the expected rows; its
+    files are unchanged.
+    """
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row: what is asked and, once it is finished, what was found and where the answer comes from."""
+    """One row: what is asked and, once it is finished, what was found and where the
+    answer comes from.
+    """
 
     experiment: str
     parameters: Mapping[str, Scalar]
     metrics: Mapping[str, Scalar] = field(default_factory=dict)
-    provenance: Mapping[str, Scalar] = field(default_factory=dict)  # seconds, and those of PROVENANCE that are known
+    # seconds, and those of PROVENANCE that are known
+    provenance: Mapping[str, Scalar] = field(default_factory=dict)
 
     @cached_property
     def key(self) -> str:
-        """Twelve hexadecimal digits that stand for the experiment's name and the parameters, in whatever order.
+        """Twelve hexadecimal digits that stand for the experiment's name and the
+        parameters, in whatever order.
 
-        Numbers of equal value are the same parameter (1 and 1.0, 0.0 and -0.0); True, 1 and "1" are three.
+        Numbers of equal value are the same parameter (1 and 1.0, 0.0 and -0.0); True, 1
+        and "1" are three.
         """
-        same = {n: int(v) if isinstance(v, float) and v.is_integer() else v for n, v in self.parameters.items()}
-        text = json.dumps([self.experiment, same], sort_keys=True, separators=(",", ":"), allow_nan=False)
+        same = {
+            n: int(v) if isinstance(v, float) and v.is_integer() else v
+            for n, v in self.parameters.items()
+        }
+        text = json.dumps(
+            [self.experiment, same],
+            sort_keys=True,
+            separators=(",", ":"),
+            allow_nan=False,
+        )
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @property
@@ -72,11 +110,19 @@ class Row:
     @property
     def values(self) -> dict[str, Scalar]:
         """Every value by its column."""
-        return {"row": self.key, "experiment": self.experiment, **self.parameters, **self.metrics, **self.provenance}
+        return {
+            "row": self.key,
+            "experiment": self.experiment,
+            **self.parameters,
+            **self.metrics,
+            **self.provenance,
+        }
 
     @property
     def compared(self) -> dict[str, Scalar]:
-        """Values that a second computation should repeat, namely the metrics that are there and the data's digest."""
+        """Values that a second computation should repeat, namely the metrics that
+        are there and the data's digest.
+        """
         found = {**self.metrics, "data": self.provenance.get("data")}
         return {name: value for name, value in found.items() if value is not None}
 
@@ -98,25 +144,36 @@ def load(store: PathLike, *, must_exist: bool = False) -> Rows:
     if must_exist and not path.exists():
         raise FileNotFoundError(f"there is no such store: {path}")
     if not path.is_dir():
-        return _of_csv(path) if path.is_file() else {}  # another process may make the folder at this moment
+        # another process may make the folder at this moment
+        return _of_csv(path) if path.is_file() else {}
     rows = [_of_json(file) for file in path.glob("[!.]*.json")]
-    return {row.key: row for row in sorted(rows, key=lambda row: (str(row.provenance["date"]), row.key))}
+    return {
+        row.key: row
+        for row in sorted(rows, key=lambda row: (str(row.provenance["date"]), row.key))
+    }
 
 
 def put(row: Row, folder: Path) -> None:
-    """Write a row into a folder, in place of one of the same parameters, unless that is of a later version."""
+    """Write a row into a folder, in place of one of the same parameters, unless that
+    is of a later version.
+    """
     path = folder / f"{row.key}.json"
-    with suppress(FileNotFoundError, StoreError):  # none is there, or none that can be read
+    # none is there, or none that can be read
+    with suppress(FileNotFoundError, StoreError):
         if (there := _of_json(path).version) > row.version:
             warnings.warn(
-                f"{path} stays as version {there} made it; this row is of version {row.version}", stacklevel=2
+                f"{path} stays as version {there} made it; this row is of version"
+                f" {row.version}",
+                stacklevel=2,
             )
             return
     replace_file(path, json.dumps(asdict(row), indent=1).encode())
 
 
 def remove_torn(folder: Path) -> None:
-    """Remove what writers that were killed have left of files in a folder and in those of its states, after a day."""
+    """Remove what writers that were killed have left of files in a folder and in
+    those of its states, after a day.
+    """
     for torn in (*folder.glob(TORN), *folder.glob(f"*{STATES}/{TORN}")):
         with suppress(OSError):  # another process has removed it, say
             if time.time() - torn.stat().st_mtime > DAY:
@@ -127,8 +184,13 @@ def publish(rows: Iterable[Row], path: Path) -> None:
     """Write rows as a CSV file, which replaces an existing file."""
     lines = []
     for row in (rows := list(rows)):
-        known = {n: to_text(v) for n, v in row.values.items() if n in row.parameters or v is not None}
-        lines.append(known | {"row": row.key, "experiment": row.experiment})  # these are always text
+        known = {
+            n: to_text(v)
+            for n, v in row.values.items()
+            if n in row.parameters or v is not None
+        }
+        # these are always text
+        lines.append(known | {"row": row.key, "experiment": row.experiment})
     table = pd.DataFrame(lines, columns=_columns(rows))
     replace_file(path, table.to_csv(index=False, lineterminator="\n").encode())
 
@@ -139,7 +201,8 @@ def replace_file(path: Path, content: bytes) -> None:
     Raises
     ------
     OSError
-        If it cannot be written (a full disk, say); what was there before is there still.
+        If it cannot be written (a full disk, say); what was there before is there
+        still.
     """
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
@@ -150,37 +213,55 @@ def replace_file(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
-        raise OSError(error.errno, f"cannot write ({error.strerror}); nothing there was changed", str(path)) from error
+        raise OSError(
+            error.errno,
+            f"cannot write ({error.strerror}); nothing there was changed",
+            str(path),
+        ) from error
     finally:
         temporary.unlink(missing_ok=True)
 
 
 def frame(rows: Sequence[Row], like: Iterable[Row] = ()) -> pd.DataFrame:
-    """Table of rows, with the columns of these and of those that it is to be like; what a row lacks is NA there."""
+    """Table of rows, with the columns of these and of those that it is to be like;
+    what a row lacks is NA there.
+    """
     values = [row.values for row in rows]
-    return pd.DataFrame({name: typed([row.get(name) for row in values]) for name in _columns([*like, *rows])})
+    return pd.DataFrame(
+        {
+            name: typed([row.get(name) for row in values])
+            for name in _columns([*like, *rows])
+        }
+    )
 
 
 def typed(column: Sequence[Scalar]) -> pd.Series:
-    """Column of the narrowest type: bool, int64, float64 or str; boolean and Int64 where values are missing.
+    """Column of the narrowest type: bool, int64, float64 or str; boolean and Int64
+    where values are missing.
 
     A column without any value is float64, one of unlike kinds is object.
     """
     kinds = {type(value) for value in column if value is not None}
     if kinds <= {int, float} and kinds != {int}:
         return pd.Series(column, dtype="float64")
-    large = kinds == {int} and any(abs(int(value)) >= 2**63 for value in column if value is not None)
+    large = kinds == {int} and any(
+        abs(int(value)) >= 2**63 for value in column if value is not None
+    )
     (kind,) = kinds if len(kinds) == 1 and not large else (object,)
-    return pd.Series(column, dtype=_DTYPES.get(kind, ("object", "object"))[None in column])
+    return pd.Series(
+        column, dtype=_DTYPES.get(kind, ("object", "object"))[None in column]
+    )
 
 
 def plain(value: object, label: str) -> Scalar:
-    """Give ``value`` as a Python scalar; numpy scalars become the Python scalar of the same value.
+    """Give ``value`` as a Python scalar; numpy scalars become the Python scalar of the
+    same value.
 
     Raises
     ------
     TypeError
-        If the value is not a str, int, float, bool or None; ``label`` names it in the message.
+        If the value is not a str, int, float, bool or None; ``label`` names it in the
+        message.
     """
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, bool):
@@ -188,17 +269,22 @@ def plain(value: object, label: str) -> Scalar:
     for kind in (str, int, float):
         if isinstance(value, kind):  # a subclass (an enumeration) is made plain
             return kind(value)
-    raise TypeError(f"{label} must be a plain scalar (str, int, float, bool or None), got {value!r}")
+    raise TypeError(
+        f"{label} must be a plain scalar (str, int, float, bool or None), got {value!r}"
+    )
 
 
 def to_text(value: Scalar) -> str:
-    """Write a scalar as the text of a cell; `from_text` gives back the same value of the same type.
+    """Write a scalar as the text of a cell; `from_text` gives back the same value of
+    the same type.
 
-    Text that could be taken for something else ("1", "True", "", a line break) is written as a JSON string in double
-    quotes, so that a cell alone says what it holds.
+    Text that could be taken for something else ("1", "True", "", a line break) is
+    written as a JSON string in double quotes, so that a cell alone says what it holds.
     """
     if isinstance(value, str):
-        ambiguous = value[:1] in ("", '"') or value != value.strip() or not value.isprintable()
+        ambiguous = (
+            value[:1] in ("", '"') or value != value.strip() or not value.isprintable()
+        )
         return json.dumps(value) if ambiguous or from_text(value) != value else value
     return str(value)
 
@@ -212,16 +298,24 @@ def from_text(text: str) -> Scalar:
         value = json.loads(text)
     except ValueError:
         return text
-    return value if type(value) is str or (type(value) in (int, float) and str(value) == text) else text
+    return (
+        value
+        if type(value) is str or (type(value) in (int, float) and str(value) == text)
+        else text
+    )
 
 
 def _columns(rows: Sequence[Row]) -> list[str]:
-    """All columns; the row with the most parameters tells their order, and rows of a table have all of its metrics."""
+    """All columns; the row with the most parameters tells their order, and rows of a
+    table have all of its metrics.
+    """
     full = sorted(rows, key=lambda row: -len(row.parameters))
     parameters = dict.fromkeys(name for row in full for name in row.parameters)
     metrics = dict.fromkeys(name for row in rows for name in row.metrics)
     if both := parameters.keys() & metrics.keys():
-        raise ValueError(f"{min(both)!r} cannot be both a parameter and a metric of one experiment")
+        raise ValueError(
+            f"{min(both)!r} cannot be both a parameter and a metric of one experiment"
+        )
     return ["row", "experiment", *parameters, "seconds", *metrics, *PROVENANCE]
 
 
@@ -231,7 +325,10 @@ def _of_json(path: Path) -> Row:
         if row.key != path.stem or not (row.version and row.values["date"]):
             raise ValueError("its name is not that of its parameters")
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise StoreError(f"{path} is damaged or no row: {error}; remove it, and its row is computed again") from error
+        raise StoreError(
+            f"{path} is damaged or no row: {error}; remove it, and its row is computed"
+            " again"
+        ) from error
     return row
 
 
@@ -242,15 +339,26 @@ def _of_csv(path: Path) -> Rows:
             header, *lines = csv.reader(file)
         first, last = header.index("seconds"), len(header) - len(PROVENANCE)
         if header[:2] != ["row", "experiment"] or header[last:] != [*PROVENANCE]:
-            raise ValueError(f"not the header of a store, which ends with {','.join(PROVENANCE)}")
+            raise ValueError(
+                f"not the header of a store, which ends with {','.join(PROVENANCE)}"
+            )
         for cells in lines:
             text = dict(zip(header, cells, strict=True))
-            parameters = {name: from_text(text[name]) for name in header[2:first] if text[name]}
+            parameters = {
+                name: from_text(text[name]) for name in header[2:first] if text[name]
+            }
             metrics = {name: from_text(text[name]) for name in header[first + 1 : last]}
-            provenance = {name: from_text(text[name]) for name in ("seconds", *PROVENANCE) if text[name]}
+            provenance = {
+                name: from_text(text[name])
+                for name in ("seconds", *PROVENANCE)
+                if text[name]
+            }
             row = Row(text["experiment"], parameters, metrics, provenance)
             if row.key != text["row"] or row.key in rows or not row.version:
-                raise ValueError(f"{text['row']!r} is not the row of these parameters, or there twice")
+                raise ValueError(
+                    f"{text['row']!r} is not the row of these parameters, or there"
+                    " twice"
+                )
             rows[row.key] = row
     except (ValueError, csv.Error) as error:
         reason = f"{path}, after {len(rows)} rows: {error}; the file was left as it is"

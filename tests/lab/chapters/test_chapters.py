@@ -1,4 +1,6 @@
-"""Chapters of a toy book: parameters, execution, freshness. No chapter of the real book is run here."""
+"""Chapters of a toy book: parameters, execution, freshness. No chapter of the real
+book is run here.
+"""
 
 import io
 import json
@@ -28,26 +30,45 @@ kernel = pytest.mark.filterwarnings("default")
 def notebook(*cells, tags=("parameters",)):
     """A notebook of code cells, the first of them tagged."""
     made = [
-        {"cell_type": "code", "id": f"c{i}", "metadata": {}, "source": cell, "outputs": [], "execution_count": None}
+        {
+            "cell_type": "code",
+            "id": f"c{i}",
+            "metadata": {},
+            "source": cell,
+            "outputs": [],
+            "execution_count": None,
+        }
         for i, cell in enumerate(cells)
     ]
     made[0]["metadata"] = {"tags": list(tags)}
     spec = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    return json.dumps({"cells": made, "metadata": {"kernelspec": spec}, "nbformat": 4, "nbformat_minor": 5})
+    return json.dumps(
+        {
+            "cells": made,
+            "metadata": {"kernelspec": spec},
+            "nbformat": 4,
+            "nbformat_minor": 5,
+        }
+    )
 
 
 @pytest.fixture
 def book(tmp_path):
-    """A checkout with two chapters, given out of alphabetical order, and two other pages."""
+    """A checkout with two chapters, given out of alphabetical order, and two other
+    pages.
+    """
     for folder in ("book/results/published", "dpnotes"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "_toc.yml").write_text(
-        "format: jb-book\nroot: book/index\nparts:\n- caption: A\n  chapters:\n  - file: book/zebra\n"
-        "    sections:\n    - file: book/ant\n- caption: B\n  chapters:\n  - file: book/api\n"
+        "format: jb-book\nroot: book/index\nparts:\n- caption: A\n  chapters:\n  -"
+        " file: book/zebra\n    sections:\n    - file: book/ant\n- caption: B\n "
+        " chapters:\n  - file: book/api\n"
     )
     (tmp_path / "dpnotes" / "core.py").write_text("x = 1\n")
     (tmp_path / "book" / "zebra.ipynb").write_text(
-        notebook("n = 1\ncompute = 'missing'", "import os\nprint(n, compute, os.getcwd())")
+        notebook(
+            "n = 1\ncompute = 'missing'", "import os\nprint(n, compute, os.getcwd())"
+        )
     )
     (tmp_path / "book" / "ant.ipynb").write_text(notebook("n = 1", "1 / (n - 1)"))
     (tmp_path / "book" / "not_in_the_book.ipynb").write_text(notebook("n = 1"))
@@ -56,7 +77,11 @@ def book(tmp_path):
 
 def printed(path):
     cells = json.loads(Path(path).read_text())["cells"]
-    return "".join("".join(output.get("text", "")) for cell in cells for output in cell.get("outputs", []))
+    return "".join(
+        "".join(output.get("text", ""))
+        for cell in cells
+        for output in cell.get("outputs", [])
+    )
 
 
 class TestParameters:
@@ -93,7 +118,9 @@ class TestParameters:
         ],
     )
     def test_values_take_the_type_of_the_default(self, name, given, value):
-        checked = _chapter.check(_chapter.parse(CELL, "toy"), {name: given}, "toy")[name]
+        checked = _chapter.check(_chapter.parse(CELL, "toy"), {name: given}, "toy")[
+            name
+        ]
         assert checked == value
         assert type(checked) is type(value)
 
@@ -113,7 +140,9 @@ class TestParameters:
         ],
     )
     def test_ill_typed_values_are_refused(self, name, given, message):
-        with pytest.raises(TypeError, match=f"parameter '{name}' of chapter 'toy' {message}"):
+        with pytest.raises(
+            TypeError, match=f"parameter '{name}' of chapter 'toy' {message}"
+        ):
             _chapter.check(_chapter.parse(CELL, "toy"), {name: given}, "toy")
 
 
@@ -121,7 +150,11 @@ class TestRules:
     @pytest.mark.parametrize(
         ("line", "valid", "wrong"),
         [
-            ('scale = "a"  # one of "a", "b c": of the grid', ["a", "b c"], ["", "c", '"a"']),
+            (
+                'scale = "a"  # one of "a", "b c": of the grid',
+                ["a", "b c"],
+                ["", "c", '"a"'],
+            ),
             ("n = 2  # one of 1, 2", [1, 2], [0, 3]),
             ("n = 1  # >= 1: records", [1, 10**9], [0, -1]),
             ("x = 1.0  # > 0", [1e-9, 3], [0, -1, "1e999"]),
@@ -130,7 +163,11 @@ class TestRules:
             ("x = 0.5  # in [0, 1)", [0, 0.999], [-0.1, 1]),
             ("n = 0  # 0 or >= 2", [0, 2, 3], [1, -1]),
             ("n = 1  # -1 or in [1, 4]", [-1, 1, 4], [0, 5]),
-            ("sizes = []  # each >= 1", ["[]", "[1, 2]"], ["[1, 0]", "[2.5]", "['a']", "[True]"]),
+            (
+                "sizes = []  # each >= 1",
+                ["[]", "[1, 2]"],
+                ["[1, 0]", "[2.5]", "['a']", "[True]"],
+            ),
             ("rates = []  # each > 0.0", ["[1, 0.5]"], ["[0]"]),
             ('names = ["a"]  # each one of "a", "b"', ["['b', 'a']"], ["['c']", "[1]"]),
         ],
@@ -141,14 +178,24 @@ class TestRules:
         for value in valid:
             _chapter.check(found, {name: value}, "toy")
         for value in wrong:
-            with pytest.raises(ValueError, match=f"parameter '{name}' of chapter 'toy' must be "):
+            with pytest.raises(
+                ValueError, match=f"parameter '{name}' of chapter 'toy' must be "
+            ):
                 _chapter.check(found, {name: value}, "toy")
 
     @pytest.mark.parametrize(
         ("line", "given", "message"),
         [
-            ('s = "a"  # one of "a", "b": h', "quik", 'must be one of "a", "b", got \'quik\''),
-            ("n = [2]  # each >= 1: h", "[50, -5]", "must be a list, each >= 1, whole numbers, got -5 in [50, -5]"),
+            (
+                's = "a"  # one of "a", "b": h',
+                "quik",
+                'must be one of "a", "b", got \'quik\'',
+            ),
+            (
+                "n = [2]  # each >= 1: h",
+                "[50, -5]",
+                "must be a list, each >= 1, whole numbers, got -5 in [50, -5]",
+            ),
             ("x = 0.5  # in (0, 1): h", "1", "must be in (0, 1), got 1.0"),
         ],
     )
@@ -173,11 +220,17 @@ class TestRules:
 
 class TestBook:
     def test_chapters_are_the_notebooks_of_the_contents_in_their_order(self, book):
-        assert [chapter.name for chapter in chapters.all_chapters(book)] == ["zebra", "ant"]
+        assert [chapter.name for chapter in chapters.all_chapters(book)] == [
+            "zebra",
+            "ant",
+        ]
 
     def test_importing_the_package_is_cheap(self):
         heavy = "{'papermill', 'nbformat', 'IPython', 'pandas', 'torch', 'sphinx'}"
-        code = f"import sys, dpnotes.lab.chapters, dpnotes.lab.cli; assert not {heavy} & set(sys.modules)"
+        code = (
+            f"import sys, dpnotes.lab.chapters, dpnotes.lab.cli; assert not {heavy} &"
+            " set(sys.modules)"
+        )
         subprocess.run([sys.executable, "-c", code], check=True)
 
     def test_the_digest_covers_all_that_a_chapter_shows_and_nothing_else(self, book):
@@ -188,7 +241,11 @@ class TestBook:
             digests.append(zebra.digest())
             return digests[-1] not in digests[:-1]
 
-        assert zebra.digest({"compute": "all"}) != zebra.digest({"compute": "stored"}) == zebra.digest()
+        assert (
+            zebra.digest({"compute": "all"})
+            != zebra.digest({"compute": "stored"})
+            == zebra.digest()
+        )
         for path in (
             "book/zebra.ipynb",
             "dpnotes/core.py",
@@ -206,7 +263,15 @@ class TestBook:
             assert not changed(), path
 
     @pytest.mark.parametrize(
-        "content", ["", "{}", "[]", '{"metadata": null}', '{"metadata": {"dpnotes": 3}}', "\udcff"]
+        "content",
+        [
+            "",
+            "{}",
+            "[]",
+            '{"metadata": null}',
+            '{"metadata": {"dpnotes": 3}}',
+            "\udcff",
+        ],
     )
     def test_a_damaged_copy_is_not_fresh(self, book, content):
         zebra = chapters.chapter("zebra", book)
@@ -233,8 +298,14 @@ def test_a_run_shows_titles_what_is_reused_and_a_bar(tmp_path):
     shown, grid = io.StringIO(), [{"x": x} for x in range(3)]
     store.sweep(square, grid[:1], store=tmp_path / "rows", progress=False)
     with _execute._shown(0.0, shown) as hooks:
-        for kind, source in (("code", "# no title"), ("markdown", "(label)=\n## The rows\nText"), ("markdown", "Text")):
-            hooks["on_cell_start"](cell={"cell_type": kind, "source": source}, cell_index=0)
+        for kind, source in (
+            ("code", "# no title"),
+            ("markdown", "(label)=\n## The rows\nText"),
+            ("markdown", "Text"),
+        ):
+            hooks["on_cell_start"](
+                cell={"cell_type": kind, "source": source}, cell_index=0
+            )
         store.sweep(square, grid, store=tmp_path / "rows", progress=False)
     assert "DPNOTES_PROGRESS" not in os.environ
     lines = shown.getvalue().replace("\r", "\n").splitlines()
@@ -254,12 +325,15 @@ class TestExecute:
         assert recorded["digest"] == zebra.digest()
         assert recorded["parameters"] == {"compute": "stored"}
         assert zebra.is_fresh()
-        assert [path.name for path in zebra.executed.parent.iterdir()] == ["zebra.ipynb"]
+        assert [path.name for path in zebra.executed.parent.iterdir()] == [
+            "zebra.ipynb"
+        ]
         (book / "dpnotes" / "core.py").write_text("x = 2\n")
         assert not zebra.is_fresh()
 
     def test_what_is_unchanged_need_not_be_executed_again(self, book, tmp_path):
-        zebra, folder = chapters.chapter("zebra", book), tmp_path / "{n} runs"  # papermill formats paths
+        # papermill formats paths
+        zebra, folder = chapters.chapter("zebra", book), tmp_path / "{n} runs"
         output, given = folder / "zebra.ipynb", {"compute": "missing"}
         assert not chapters.is_unchanged(zebra, given, output)
         chapters.execute(zebra, given, output)
@@ -269,7 +343,9 @@ class TestExecute:
         everything = json.loads(output.read_text())
         everything["metadata"]["dpnotes"]["digest"] = zebra.digest({"compute": "all"})
         (folder / "all.ipynb").write_text(json.dumps(everything))
-        assert not chapters.is_unchanged(zebra, {"compute": "all"}, folder / "all.ipynb")
+        assert not chapters.is_unchanged(
+            zebra, {"compute": "all"}, folder / "all.ipynb"
+        )
         (folder / "zebra_table").mkdir()
         (folder / "zebra_table" / "0123456789ab.json").write_text("a row")
         assert not chapters.is_unchanged(zebra, given, output)
@@ -278,11 +354,20 @@ class TestExecute:
         ant, output = chapters.chapter("ant", book), tmp_path / "out" / "ant.ipynb"
         output.parent.mkdir()
         output.write_text("the run before")
-        ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
-        (output.parent / f"ant.{int(ended.stdout)}-1.partial.ipynb").write_text("left by a killed process")
-        (output.parent / f"ant.{os.getpid()}-1.partial.ipynb").write_text("another run, of this process")
+        ended = subprocess.run(
+            [sys.executable, "-c", "import os; print(os.getpid())"],
+            capture_output=True,
+            text=True,
+        )
+        (output.parent / f"ant.{int(ended.stdout)}-1.partial.ipynb").write_text(
+            "left by a killed process"
+        )
+        (output.parent / f"ant.{os.getpid()}-1.partial.ipynb").write_text(
+            "another run, of this process"
+        )
         with pytest.raises(
-            chapters.BookError, match=r"chapter 'ant' failed in cell 2: ZeroDivisionError.*partial"
+            chapters.BookError,
+            match=r"chapter 'ant' failed in cell 2: ZeroDivisionError.*partial",
         ) as e:
             chapters.execute(ant, {}, output)
         assert "1 / (n - 1)" in e.value.trace
@@ -293,7 +378,9 @@ class TestExecute:
         assert names == [f"ant.{os.getpid()}-1.partial.ipynb", "ant.ipynb"]
 
     def test_a_book_with_a_failing_chapter_is_not_built(self, book, capfd):
-        with pytest.raises(chapters.BookError, match="1 of 2 chapters failed; the book was not built"):
+        with pytest.raises(
+            chapters.BookError, match="1 of 2 chapters failed; the book was not built"
+        ):
             chapters.build(root=book)
         out, err = capfd.readouterr()
         assert "ant                     FAILED" in out

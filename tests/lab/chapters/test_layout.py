@@ -1,4 +1,6 @@
-"""`dpnotes book`: what the wheel brings of the book, how it is laid out, and where commands find it then."""
+"""`dpnotes book`: what the wheel brings of the book, how it is laid out, and where
+commands find it then.
+"""
 
 import re
 import shutil
@@ -19,11 +21,23 @@ def test_the_wheel_brings_all_that_the_book_is_made_of(repository):
     """Asked of the build back end, which builds nothing here."""
     files = WheelBuilder(str(repository)).recurse_included_files()
     brought = {file.distribution_path.replace("\\", "/") for file in files}
-    names = [path.relative_to(repository) for path in (repository / "book").rglob("*") if path.is_file()]
-    wanted = {f"dpnotes/lab/_book/{name.as_posix()}" for name in names if not HIDDEN.search(name.as_posix())}
+    names = [
+        path.relative_to(repository)
+        for path in (repository / "book").rglob("*")
+        if path.is_file()
+    ]
+    wanted = {
+        f"dpnotes/lab/_book/{name.as_posix()}"
+        for name in names
+        if not HIDDEN.search(name.as_posix())
+    }
     assert len(wanted) > 60
     assert wanted - brought == {"dpnotes/lab/_book/book/ruff.toml"}
-    assert {"dpnotes/lab/_book/_config.yml", "dpnotes/lab/_book/_toc.yml", "dpnotes/py.typed"} < brought
+    assert {
+        "dpnotes/lab/_book/_config.yml",
+        "dpnotes/lab/_book/_toc.yml",
+        "dpnotes/py.typed",
+    } < brought
     assert not any("tests/" in name or "benchmarks/" in name for name in brought)
 
 
@@ -31,7 +45,11 @@ def test_the_wheel_brings_all_that_the_book_is_made_of(repository):
 def source(tmp_path):
     """A small book as a wheel brings it."""
     root = tmp_path / "brought"
-    for name, text in (("_toc.yml", "root: book/index\n"), ("book/index.md", "one\n"), ("book/results/a.csv", "1\n")):
+    for name, text in (
+        ("_toc.yml", "root: book/index\n"),
+        ("book/index.md", "one\n"),
+        ("book/results/a.csv", "1\n"),
+    ):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     return root
@@ -40,8 +58,15 @@ def source(tmp_path):
 class TestLayout:
     def test_into_a_new_folder_and_again(self, source, tmp_path):
         folder = tmp_path / "new" / "mine"
-        assert lay_out(folder, source=source) == (["_toc.yml", "book/index.md", "book/results/a.csv"], [])
-        laid = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+        assert lay_out(folder, source=source) == (
+            ["_toc.yml", "book/index.md", "book/results/a.csv"],
+            [],
+        )
+        laid = {
+            path.relative_to(folder).as_posix()
+            for path in folder.rglob("*")
+            if path.is_file()
+        }
         assert laid == {MARK, "_toc.yml", "book/index.md", "book/results/a.csv"}
         assert lay_out(folder, source=source) == ([], [])
 
@@ -52,11 +77,18 @@ class TestLayout:
         (folder / "notes.txt").write_text("my own")
         (source / "book" / "results" / "a.csv").write_text("1\n3\n")
         (source / "book" / "index.md").write_text("two\n")
-        assert lay_out(folder, source=source) == (["book/index.md"], ["book/results/a.csv"])
+        assert lay_out(folder, source=source) == (
+            ["book/index.md"],
+            ["book/results/a.csv"],
+        )
         assert (folder / "book" / "index.md").read_text() == "two\n"
         assert (folder / "book" / "results" / "a.csv").read_text() == "1\n2\n"
-        assert lay_out(folder, source=source)[1] == ["book/results/a.csv"]  # asked again, it is still the reader's
-        assert lay_out(folder, source=source, force=True) == (["book/results/a.csv"], [])
+        # asked again, it is still the reader's
+        assert lay_out(folder, source=source)[1] == ["book/results/a.csv"]
+        assert lay_out(folder, source=source, force=True) == (
+            ["book/results/a.csv"],
+            [],
+        )
         assert (folder / "book" / "results" / "a.csv").read_text() == "1\n3\n"
         assert (folder / "notes.txt").read_text() == "my own"
 
@@ -72,12 +104,18 @@ class TestLayout:
         with pytest.raises(OSError, match="No space"):
             lay_out(folder, source=source)
         monkeypatch.undo()
-        assert lay_out(folder, source=source) == (["book/index.md", "book/results/a.csv"], [])
+        assert lay_out(folder, source=source) == (
+            ["book/index.md", "book/results/a.csv"],
+            [],
+        )
 
     @pytest.mark.parametrize("force", [False, True])
     def test_a_folder_of_something_else_is_refused(self, source, tmp_path, force):
         (tmp_path / "thesis.tex").write_text("mine")
-        with pytest.raises(ValueError, match=r"FOLDER must be new, empty, or made by `dpnotes book`.*other files"):
+        with pytest.raises(
+            ValueError,
+            match=r"FOLDER must be new, empty, or made by `dpnotes book`.*other files",
+        ):
             lay_out(tmp_path, source=source, force=force)
 
     @pytest.mark.parametrize("text", ["", "[]", "{}", '{"files": [1]}'])
@@ -95,25 +133,36 @@ class TestLayout:
         assert not (tmp_path / "mine").exists()
 
     def test_the_command_says_what_it_did(self, source, tmp_path, monkeypatch):
-        monkeypatch.setattr(_layout.lay_out, "__kwdefaults__", {"force": False, "source": source})
+        monkeypatch.setattr(
+            _layout.lay_out, "__kwdefaults__", {"force": False, "source": source}
+        )
         folder = tmp_path / "mine"
-        assert "3 files written" in CliRunner().invoke(cli.main, ["book", str(folder)]).output
+        assert (
+            "3 files written"
+            in CliRunner().invoke(cli.main, ["book", str(folder)]).output
+        )
         (folder / "book" / "index.md").write_text("changed")
         output = CliRunner().invoke(cli.main, ["book", str(folder)]).output
         assert "not overwritten, because you changed it: book/index.md" in output
 
 
 def test_the_real_book_can_be_laid_out(repository, tmp_path):
-    """From the checkout's own files, as the wheel brings them: the chapters are found there."""
+    """From the checkout's own files, as the wheel brings them: the chapters are
+    found there.
+    """
     shutil.copytree(repository / "book", tmp_path / "brought" / "book")
     shutil.copy(repository / "_toc.yml", tmp_path / "brought")
     lay_out(tmp_path / "mine", source=tmp_path / "brought")
-    assert [c.name for c in all_chapters(tmp_path / "mine")] == [c.name for c in all_chapters()]
+    assert [c.name for c in all_chapters(tmp_path / "mine")] == [
+        c.name for c in all_chapters()
+    ]
 
 
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
-    """The package as installed without a checkout, in an empty working directory; the book in the package."""
+    """The package as installed without a checkout, in an empty working directory;
+    the book in the package.
+    """
     monkeypatch.setattr(_places, "CHECKOUT", tmp_path / "site-packages")
     monkeypatch.setattr(_places, "PACKAGED", tmp_path / "site-packages" / "_book")
     monkeypatch.delenv("DPNOTES_RUNS", raising=False)
@@ -149,7 +198,9 @@ def test_else_an_error_names_the_command(installed):
         book_folder()
 
 
-def test_a_chapter_by_itself_reads_the_rows_of_the_package_and_writes_beside_it(installed, monkeypatch):
+def test_a_chapter_by_itself_reads_the_rows_of_the_package_and_writes_beside_it(
+    installed, monkeypatch
+):
     assert published_store("x") == _places.PACKAGED / "book" / "results" / "x.csv"
     assert runs_store("x") == Path.cwd() / "runs" / "x"
     monkeypatch.setenv("DPNOTES_RUNS", str(installed / "elsewhere"))

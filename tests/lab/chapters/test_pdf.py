@@ -1,4 +1,6 @@
-"""The book as one PDF: in order, with an outline, nothing cut; and what is missing is said."""
+"""The book as one PDF: in order, with an outline, nothing cut; and what is missing
+is said.
+"""
 
 import re
 import sys
@@ -23,10 +25,14 @@ def book(tmp_path):
     """Two built pages, one of them with a table of several times the paper's width."""
     html = tmp_path / "_build" / "html" / "book"
     html.mkdir(parents=True)
-    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: book/index\nchapters:\n- file: book/zebra\n")
+    (tmp_path / "_toc.yml").write_text(
+        "format: jb-book\nroot: book/index\nchapters:\n- file: book/zebra\n"
+    )
     for name, other, columns in (("index", "zebra", 3), ("zebra", "index", 30)):
         cells = "".join(f"<td>column{i}ofmany</td>" for i in range(columns))
-        (html / f"{name}.html").write_text(PAGE.format(title=name, other=other, cells=cells))
+        (html / f"{name}.html").write_text(
+            PAGE.format(title=name, other=other, cells=cells)
+        )
     return tmp_path
 
 
@@ -51,25 +57,37 @@ def test_pages_are_whole_and_in_order(book):
 
 @pytest.mark.needs("browser")
 def test_what_cannot_fit_is_an_error(book, monkeypatch):
-    monkeypatch.setattr(_build, "PREPARE", _build.PREPARE.replace("e.style.zoom =", "const unused ="))
-    with pytest.raises(BookError, match="1 formulas or tables do not fit on the paper: zebra: column0"):
+    monkeypatch.setattr(
+        _build, "PREPARE", _build.PREPARE.replace("e.style.zoom =", "const unused =")
+    )
+    with pytest.raises(
+        BookError, match="1 formulas or tables do not fit on the paper: zebra: column0"
+    ):
         printed(book)
     assert not (book / "_build" / "book.pdf").exists()
 
 
 def test_a_missing_library_is_named(book, monkeypatch):
-    monkeypatch.setattr(_chromium, "find_spec", lambda name: None if name == "pypdf" else sys)
-    with pytest.raises(BookError, match=re.escape(f"{install_command('pdf')} (not installed: pypdf)")):
+    monkeypatch.setattr(
+        _chromium, "find_spec", lambda name: None if name == "pypdf" else sys
+    )
+    with pytest.raises(
+        BookError, match=re.escape(f"{install_command('pdf')} (not installed: pypdf)")
+    ):
         print_book(book)
 
 
 def test_a_missing_browser_is_named(book, monkeypatch):
     monkeypatch.setattr(_chromium, "program", lambda: str(book / "no-browser"))
-    with pytest.raises(BookError, match="a PDF needs Chromium or Chrome, none could be started"):
+    with pytest.raises(
+        BookError, match="a PDF needs Chromium or Chrome, none could be started"
+    ):
         print_book(book)
 
 
 def test_a_book_that_is_not_built_is_an_error(book):
     (book / "_build" / "html" / "book" / "zebra.html").unlink()
-    with pytest.raises(BookError, match=r"there is no .*zebra.html: run `dpnotes build` first"):
+    with pytest.raises(
+        BookError, match=r"there is no .*zebra.html: run `dpnotes build` first"
+    ):
         print_book(book)

@@ -1,4 +1,6 @@
-"""Differentially private bagging: rows against the estimators, grids, tables of known answers, votes."""
+"""Differentially private bagging: rows against the estimators, grids, tables of
+known answers, votes.
+"""
 
 import math
 import subprocess
@@ -20,8 +22,21 @@ from dpnotes.methods import DPBag
 
 
 def quick(**change):
-    row = {"dataset": "breast_cancer", "teachers": "logistic", "n_teachers": 20, "n_partitions": 5}
-    return {**row, "accountant": "personalised", "epsilon": 5.0, "delta": 1e-3, "seed": 0, "device": "cpu", **change}
+    row = {
+        "dataset": "breast_cancer",
+        "teachers": "logistic",
+        "n_teachers": 20,
+        "n_partitions": 5,
+    }
+    return {
+        **row,
+        "accountant": "personalised",
+        "epsilon": 5.0,
+        "delta": 1e-3,
+        "seed": 0,
+        "device": "cpu",
+        **change,
+    }
 
 
 @pytest.mark.parametrize("teachers", ["logistic", "boosting"])
@@ -33,31 +48,61 @@ def test_a_row_is_what_the_estimator_gives(teachers, accountant, monkeypatch):
     runs.run.cache_clear()
     row = experiments.student(**quick(teachers=teachers, accountant=accountant, seed=3))
     records = runs.thirds("breast_cancer", 3)
-    own = {"estimator": BoostedTreesClassifier(device="cpu"), "student": few} if teachers == "boosting" else {}
+    own = (
+        {"estimator": BoostedTreesClassifier(device="cpu"), "student": few}
+        if teachers == "boosting"
+        else {}
+    )
     dtype = np.float32 if teachers == "boosting" else np.float64
     model = DPBag(
-        **own, n_models=20, n_partitions=5, epsilon=5.0, delta=1e-3, adjacency="replace-one", keep_votes=True,
-        accountant=accountant, partitions="balanced", device="cpu", noise_seed=3,
-    ).fit(records.private.X.astype(dtype), records.private.y, public=records.public.X.astype(dtype))  # fmt: skip
+        **own,
+        n_models=20,
+        n_partitions=5,
+        epsilon=5.0,
+        delta=1e-3,
+        adjacency="replace-one",
+        keep_votes=True,
+        accountant=accountant,
+        partitions="balanced",
+        device="cpu",
+        noise_seed=3,
+    ).fit(
+        records.private.X.astype(dtype),
+        records.private.y,
+        public=records.public.X.astype(dtype),
+    )
     runs.run.cache_clear()
     assert 10 < row["labels"] == model.n_labels_ < 189
     assert row["accuracy"] == model.score(records.test.X.astype(dtype), records.test.y)
-    assert row["label_accuracy"] == (model.labels_ == records.public.y[: model.n_labels_]).mean()
+    assert (
+        row["label_accuracy"]
+        == (model.labels_ == records.public.y[: model.n_labels_]).mean()
+    )
     assert row["epsilon_spent"] == pytest.approx(model.epsilon_spent_, rel=1e-12)
-    profile = model.per_instance_profile_ if accountant == "personalised" else model.profile_
+    profile = (
+        model.per_instance_profile_ if accountant == "personalised" else model.profile_
+    )
     assert (row["status"], row["adjacency"]) == (profile.status, profile.adjacency)
     if accountant == "personalised":
         paid = [row[name] for name in runs.PAID]
-        assert paid == pytest.approx(np.quantile(model.record_epsilons_, runs.QUANTILES), rel=1e-12)
+        assert paid == pytest.approx(
+            np.quantile(model.record_epsilons_, runs.QUANTILES), rel=1e-12
+        )
 
 
 def test_thirds_hold_each_record_once_and_change_with_the_seed():
     records, other = runs.thirds("breast_cancer", 0), runs.thirds("breast_cancer", 1)
     loaded = data.load("breast_cancer")
     everything = np.concatenate([records.private.X, records.public.X, records.test.X])
-    assert [len(records.private.y), len(records.public.y), len(records.test.y)] == [189, 189, 191]
+    assert [len(records.private.y), len(records.public.y), len(records.test.y)] == [
+        189,
+        189,
+        191,
+    ]
     rows = np.vstack([loaded.X_train, loaded.X_test]).astype(np.float64)
-    assert np.array_equal(np.sort(everything.view("V240").ravel()), np.sort(rows.view("V240").ravel()))
+    assert np.array_equal(
+        np.sort(everything.view("V240").ravel()), np.sort(rows.view("V240").ravel())
+    )
     assert not np.array_equal(records.private.X, other.private.X)
 
 
@@ -65,54 +110,101 @@ def test_a_student_of_one_class_is_constant():
     records = runs.thirds("breast_cancer", 0)
     y = records.test.y
     for label in (0, 1):
-        found = runs.scores(runs.student("logistic", records.public.X[:3], np.full(3, label), 0), records.test)
-        assert found == {"accuracy": np.mean(y == label), "auroc": 0.5, "auprc": pytest.approx(y.mean())}
-    nothing = runs.scores(runs.student("logistic", records.public.X[:0], np.zeros(0, int), 0), records.test)
+        found = runs.scores(
+            runs.student("logistic", records.public.X[:3], np.full(3, label), 0),
+            records.test,
+        )
+        assert found == {
+            "accuracy": np.mean(y == label),
+            "auroc": 0.5,
+            "auprc": pytest.approx(y.mean()),
+        }
+    nothing = runs.scores(
+        runs.student("logistic", records.public.X[:0], np.zeros(0, int), 0),
+        records.test,
+    )
     assert nothing["accuracy"] == np.mean(y == 0)
 
 
 def test_the_filter_keeps_its_budget():
-    common = {"dataset": "breast_cancer", "n_teachers": 20, "n_partitions": 1, "epsilon": 5.0, "delta": 1e-5}
-    row = experiments.filtered(**common, confidence=0.75, vote_fraction=0.5, seed=0, device="cpu")
+    common = {
+        "dataset": "breast_cancer",
+        "n_teachers": 20,
+        "n_partitions": 1,
+        "epsilon": 5.0,
+        "delta": 1e-5,
+    }
+    row = experiments.filtered(
+        **common, confidence=0.75, vote_fraction=0.5, seed=0, device="cpu"
+    )
     assert row["labels"] == noisy_vote_answers(5.0, 1e-5, inverse_scale=0.1)
     assert row["votes"] == round(row["labels"] / 2)
-    # mu = sqrt(2 votes) / sigma of (5, 1e-5): the Gaussian mechanism of sensitivity 1 needs sigma 0.891868 (theory)
-    assert row["sigma"] == pytest.approx(0.891868264952 * np.sqrt(2 * row["votes"]), rel=1e-6)
+    # mu = sqrt(2 votes) / sigma of (5, 1e-5): the Gaussian mechanism of sensitivity 1
+    # needs sigma 0.891868 (theory)
+    assert row["sigma"] == pytest.approx(
+        0.891868264952 * np.sqrt(2 * row["votes"]), rel=1e-6
+    )
     assert (row["status"], row["adjacency"]) == ("proved", "add-remove")
-    assert row == experiments.filtered(**common, confidence=0.75, vote_fraction=0.5, seed=0, device="cpu")
+    assert row == experiments.filtered(
+        **common, confidence=0.75, vote_fraction=0.5, seed=0, device="cpu"
+    )
 
 
 @pytest.mark.parametrize("teachers", ["logistic", "boosting"])
 def test_grids_are_those_of_the_paper(teachers):
-    grid = pd.DataFrame(grids.student("adult", teachers)).rename(columns={"n_partitions": "k"})
+    grid = pd.DataFrame(grids.student("adult", teachers)).rename(
+        columns={"n_partitions": "k"}
+    )
     assert grid["seed"].nunique() == 10
     asked, settings = grid[grid["delta"] == 1e-3], ["n_teachers", "k", "epsilon"]
-    cells = paper_table("cells_dpbag").query("dataset == 'adult' and teachers == @teachers and method != 'npb'")
-    both = cells[settings].drop_duplicates().merge(asked, on=settings, how="outer", indicator=True)
+    cells = paper_table("cells_dpbag").query(
+        "dataset == 'adult' and teachers == @teachers and method != 'npb'"
+    )
+    both = (
+        cells[settings]
+        .drop_duplicates()
+        .merge(asked, on=settings, how="outer", indicator=True)
+    )
     assert (both["_merge"] == "both").all()
     accountants = asked.groupby("k")["accountant"].agg(set)
     assert accountants[1] == {"naive"}
-    assert all(found == {"naive", "personalised"} for found in accountants[accountants.index > 1])
+    assert all(
+        found == {"naive", "personalised"}
+        for found in accountants[accountants.index > 1]
+    )
 
 
 def test_the_cost_of_a_setting_counts_teachers_and_students(monkeypatch):
-    """The first of the two calls that are measured trains the teachers, anew each time; the second all students."""
+    """The first of the two calls that are measured trains the teachers, anew each
+    time; the second all students.
+    """
     measured, students = [], []
 
     def counted(call):
         before = runs.run.cache_info().misses, len(students)
         call()
-        measured.append((runs.run.cache_info().misses - before[0], len(students) - before[1]))
+        measured.append(
+            (runs.run.cache_info().misses - before[0], len(students) - before[1])
+        )
         return seconds_and_memory(lambda: None)
 
     real = experiments.student
-    monkeypatch.setattr(experiments, "student", lambda **row: students.append(row) or real(**row))
+    monkeypatch.setattr(
+        experiments, "student", lambda **row: students.append(row) or real(**row)
+    )
     monkeypatch.setattr(experiments, "seconds_and_memory", counted)
-    setting = {"dataset": "breast_cancer", "n_teachers": 10, "n_partitions": 1, "seed": 0, "device": "cpu"}
+    setting = {
+        "dataset": "breast_cancer",
+        "n_teachers": 10,
+        "n_partitions": 1,
+        "seed": 0,
+        "device": "cpu",
+    }
     rows = len(grids.of_setting(10, 1))
     for teachers in ("logistic", "boosting"):
         experiments.cost(teachers=teachers, **setting)
-        found = experiments.cost(teachers=teachers, **setting)  # the same teachers, trained once more
+        # the same teachers, trained once more
+        found = experiments.cost(teachers=teachers, **setting)
         assert measured[-2:] == [(1, 0), (0, rows)]
         assert measured[-4:-2] == measured[-2:]
         assert found["teachers_seconds"] >= 0
@@ -122,19 +214,34 @@ def test_the_cost_of_a_setting_counts_teachers_and_students(monkeypatch):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from Linux's /proc")
 def test_memory_is_the_most_that_is_held_during_the_call():
-    """In a process of its own: one that has freed much before need not ask the system for more."""
-    code = "import numpy as np; from dpnotes.lab.dpbag.experiments import seconds_and_memory as held; "
+    """In a process of its own: one that has freed much before need not ask the
+    system for more.
+    """
+    code = (
+        "import numpy as np; from dpnotes.lab.dpbag.experiments import"
+        " seconds_and_memory as held; "
+    )
     code += "print(-held(lambda: None)[1] + held(lambda: np.ones(64 * 2**17).sum())[1])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert 50 < float(done.stdout) < 90  # 64 MiB
 
 
-ROW = {"dataset": "breast_cancer", "n_teachers": 10, "n_partitions": 2, "seed": 1, "device": "cpu"}
+ROW = {
+    "dataset": "breast_cancer",
+    "n_teachers": 10,
+    "n_partitions": 2,
+    "seed": 1,
+    "device": "cpu",
+}
 BUDGET = {"accountant": "naive", "epsilon": 5.0, "delta": 1e-3}
 
 
 def test_a_row_with_the_chapters_settings_is_the_chapters_row(monkeypatch):
-    """The same thirds, partitions, noise and student; another solver moves the votes."""
+    """The same thirds, partitions, noise and student; another solver moves the
+    votes.
+    """
     monkeypatch.setitem(grids.SETTINGS, "own", grids.Setting("", "logistic", {}))
     row = experiments.cause(setting="own", **ROW, **BUDGET)
     runs.run.cache_clear()
@@ -148,22 +255,46 @@ def test_a_row_with_the_chapters_settings_is_the_chapters_row(monkeypatch):
 
 @pytest.mark.parametrize("setting", grids.SETTINGS)
 def test_every_setting_runs(setting):
-    row = experiments.cause(setting=setting, dataset="breast_cancer", seed=0, **grids.NOTHING)
+    row = experiments.cause(
+        setting=setting, dataset="breast_cancer", seed=0, **grids.NOTHING
+    )
     assert row["labels"] == 189
     assert row["accuracy"] > 0.85
 
 
 def made(dataset="adult", teachers="logistic", seeds=3, shift=0.0, step=0.01, **change):
-    """Rows of the paper's grid whose values are the published ones plus a shift, plus (seed - 1) steps."""
-    grid = pd.DataFrame(grids.student(dataset, teachers, seeds=seeds)).astype({"epsilon": float, "delta": float})
+    """Rows of the paper's grid whose values are the published ones plus a shift,
+    plus (seed - 1) steps.
+    """
+    grid = pd.DataFrame(grids.student(dataset, teachers, seeds=seeds)).astype(
+        {"epsilon": float, "delta": float}
+    )
     rows = tables.of_method(grid)
     for metric in tables.METRICS:
         printed = tables.cells(grid, metric)[[*tables.SETTING, "published"]]
         found = rows.merge(printed, on=tables.SETTING, how="left")["published"]
-        grid[metric] = found * np.where(grid["delta"] == 1e-5, 0.5, 1.0) + shift + (grid["seed"] - 1) * step
-    grid["accuracy"] = grid["accuracy"].fillna(0.5)  # of tight accounting, which has no published value
-    quantiles = {"paid_0": 0.1, "paid_5": 0.2, "paid_25": 0.3, "paid_50": 0.4, "paid_75": 0.6, "paid_95": 0.8}
-    one = {**quantiles, "paid_100": 0.9, "label_accuracy": 0.7, "status": "proved", "epsilon_spent": 1.0}
+        grid[metric] = (
+            found * np.where(grid["delta"] == 1e-5, 0.5, 1.0)
+            + shift
+            + (grid["seed"] - 1) * step
+        )
+    # of tight accounting, which has no published value
+    grid["accuracy"] = grid["accuracy"].fillna(0.5)
+    quantiles = {
+        "paid_0": 0.1,
+        "paid_5": 0.2,
+        "paid_25": 0.3,
+        "paid_50": 0.4,
+        "paid_75": 0.6,
+        "paid_95": 0.8,
+    }
+    one = {
+        **quantiles,
+        "paid_100": 0.9,
+        "label_accuracy": 0.7,
+        "status": "proved",
+        "epsilon_spent": 1.0,
+    }
     return grid.assign(check="x", **one).assign(**change)
 
 
@@ -171,7 +302,9 @@ def test_published_and_ours_stand_side_by_side():
     rows = made(shift=0.02)
     table = tables.cells(rows, "accuracy")
     assert len(table) == 49  # (9 DPBag + 4 DPBag- + 3 SAA) x 3 budgets, and NPB
-    cell = table.query("method == 'dpbag' and n_teachers == 250 and k == 100 and epsilon == 3").iloc[0]
+    cell = table.query(
+        "method == 'dpbag' and n_teachers == 250 and k == 100 and epsilon == 3"
+    ).iloc[0]
     assert cell["published"] == 0.8207
     assert cell["reproduced"] == pytest.approx(0.8407)
     assert cell["std"] == pytest.approx(0.01)
@@ -188,27 +321,49 @@ def test_published_and_ours_stand_side_by_side():
 
 
 def test_orderings_of_the_paper_are_counted():
-    """The published side by another road, where nothing varies but by rounding; ours are the same there."""
+    """The published side by another road, where nothing varies but by rounding; ours
+    are the same there.
+    """
     order = tables.orderings(made(step=1e-7)).set_index("ordering")
-    printed = paper_table("cells_dpbag").query("dataset == 'adult' and teachers == 'logistic' and metric != 'labels'")
-    wide = printed.pivot_table("printed", ["n_teachers", "epsilon", "metric"], ["method", "k"])
-    leads = (wide["dpbag_naive"].to_numpy() - wide["saa"].to_numpy())[wide["dpbag_naive"].notna().all(axis=1)].ravel()
-    counted = {"holds": (leads > 0.002).sum(), "reversed": (leads < -0.002).sum(), "tie": (abs(leads) < 0.002).sum()}
+    printed = paper_table("cells_dpbag").query(
+        "dataset == 'adult' and teachers == 'logistic' and metric != 'labels'"
+    )
+    wide = printed.pivot_table(
+        "printed", ["n_teachers", "epsilon", "metric"], ["method", "k"]
+    )
+    leads = (wide["dpbag_naive"].to_numpy() - wide["saa"].to_numpy())[
+        wide["dpbag_naive"].notna().all(axis=1)
+    ].ravel()
+    counted = {
+        "holds": (leads > 0.002).sum(),
+        "reversed": (leads < -0.002).sum(),
+        "tie": (abs(leads) < 0.002).sum(),
+    }
     assert sum(counted.values()) == 36
     for answer, count in counted.items():
         assert order.loc["naive_above_saa", f"published_{answer}"] == count > 0
     assert order.loc["naive_above_saa", "published"] == "reversed"  # not in all cells
-    assert order.loc["more_labels", ["published_holds", "published_cells", "published"]].tolist() == [27, 27, "holds"]
-    assert order.loc["labels_rise", ["published_cells", "published_reversed"]].tolist() == [18, 0]
+    assert order.loc[
+        "more_labels", ["published_holds", "published_cells", "published"]
+    ].tolist() == [27, 27, "holds"]
+    assert order.loc[
+        "labels_rise", ["published_cells", "published_reversed"]
+    ].tolist() == [18, 0]
     for answer in ("holds", "reversed", "tie", "undecided", "cells"):
         assert (order[f"published_{answer}"] == order[f"ours_{answer}"]).all()
     noisy = tables.orderings(made(step=0.1)).set_index("ordering")
-    assert noisy.loc["naive_above_saa", "ours"] == noisy.loc["naive_above_saa", "published"] == "undecided"
+    assert (
+        noisy.loc["naive_above_saa", "ours"]
+        == noisy.loc["naive_above_saa", "published"]
+        == "undecided"
+    )
 
 
 def test_settings_that_may_be_best_and_implied_fractions():
     best = tables.best(made(step=1e-7), "accuracy")
-    assert best["published_n"].tolist() == best["ours_n"].tolist() == ["250", "250", "250"]
+    assert (
+        best["published_n"].tolist() == best["ours_n"].tolist() == ["250", "250", "250"]
+    )
     assert best["published_k"].tolist() == ["100", "100", "50"]
     assert best["ours"].tolist() == [1, 1, 1]
     noisy = tables.best(made(step=0.1), "accuracy")
@@ -223,10 +378,15 @@ def test_settings_that_may_be_best_and_implied_fractions():
 def test_partitions_are_compared_run_by_run():
     rows = made(seeds=4)
     gain = np.where(rows["n_partitions"] == 100, 0.01 * rows["seed"], 0.0)
-    effect = tables.partitions_effect(rows.assign(label_accuracy=0.7 + gain, labels=5, auroc=0.8 - gain))
+    effect = tables.partitions_effect(
+        rows.assign(label_accuracy=0.7 + gain, labels=5, auroc=0.8 - gain)
+    )
     assert len(effect) == 9
-    assert effect["label_gain"].tolist() == pytest.approx([1.5] * 9)  # seeds 0 to 3: 0, 1, 2, 3 percentage points
-    assert effect["label_gain_se"].tolist() == pytest.approx([np.std([0, 1, 2, 3], ddof=1) / 2] * 9)
+    # seeds 0 to 3: 0, 1, 2, 3 percentage points
+    assert effect["label_gain"].tolist() == pytest.approx([1.5] * 9)
+    assert effect["label_gain_se"].tolist() == pytest.approx(
+        [np.std([0, 1, 2, 3], ddof=1) / 2] * 9
+    )
     assert effect["auroc_gain"].tolist() == pytest.approx([-1.5] * 9)
 
 
@@ -238,14 +398,27 @@ def test_fractions_of_the_largest_epsilon():
 
 
 def test_the_price_of_a_run():
-    names = ["teachers", "n_teachers", "n_partitions", "teachers_seconds", "students_seconds", "peak_memory"]
-    of_two = [("boosting", n, k, 10.0 * k, 2.0, 2048.0) for n in (100, 150) for k in (1, 50, 100)]
+    names = [
+        "teachers",
+        "n_teachers",
+        "n_partitions",
+        "teachers_seconds",
+        "students_seconds",
+        "peak_memory",
+    ]
+    of_two = [
+        ("boosting", n, k, 10.0 * k, 2.0, 2048.0)
+        for n in (100, 150)
+        for k in (1, 50, 100)
+    ]
     rows = pd.DataFrame([("boosting", 1, 1, 0.0, 7.0, 3072.0), *of_two], columns=names)
     assert tables.run_seconds(rows, "boosting") == 7 + 2 * (10 * 151 + 3 * 2)
     assert np.isnan(tables.run_seconds(rows.iloc[:-1], "boosting"))
     assert np.isnan(tables.run_seconds(rows, "logistic"))
     table = tables.costs(rows.iloc[:-1]).set_index(["teachers", "n_teachers"])
-    assert table.loc[("boosting", 100), ["seconds_1", "seconds_50", "memory"]].tolist() == [12, 502, 2]
+    assert table.loc[
+        ("boosting", 100), ["seconds_1", "seconds_50", "memory"]
+    ].tolist() == [12, 502, 2]
     assert table.loc[("boosting", 1), "memory"] == 3
     assert np.isnan(table.loc[("boosting", 150), "seconds_100"])
 
@@ -268,7 +441,11 @@ def test_the_counter_example_runs_the_estimator():
 def test_distribution_of_two_classes_is_that_of_a_difference_of_laplace_variables(gap):
     scale = 2.5
     expected = (2 + gap / scale) / 4 * math.exp(-gap / scale)
-    assert math.isclose(votes.answer_distribution(np.array([gap, 0]), scale=scale)[1], expected, rel_tol=1e-12)
+    assert math.isclose(
+        votes.answer_distribution(np.array([gap, 0]), scale=scale)[1],
+        expected,
+        rel_tol=1e-12,
+    )
 
 
 def test_distribution_of_three_classes_agrees_with_draws():
@@ -277,8 +454,11 @@ def test_distribution_of_three_classes_agrees_with_draws():
     assert math.isclose(expected.sum(), 1.0, abs_tol=1e-12)
     noisy = counts + np.random.default_rng(22).laplace(scale=scale, size=(runs, 3))
     seen = np.bincount(noisy.argmax(-1), minlength=3) / runs
-    assert (np.abs(seen - expected) < 4 * np.sqrt(expected * (1 - expected) / runs)).all()
-    other = votes.answer_distribution(counts, scale=1.05 * scale)  # power: a scale 5% off is noticed
+    assert (
+        np.abs(seen - expected) < 4 * np.sqrt(expected * (1 - expected) / runs)
+    ).all()
+    # power: a scale 5% off is noticed
+    other = votes.answer_distribution(counts, scale=1.05 * scale)
     assert (np.abs(seen - other) > 4 * np.sqrt(expected * (1 - expected) / runs)).any()
 
 
@@ -292,26 +472,40 @@ def test_neighbouring_votes_are_all_there_and_sum_to_one():
 
 @pytest.mark.parametrize(("n", "size"), [(2, 2), (3, 1), (3, 2)])
 def test_a_record_is_seldom_in_the_chunk_that_grew(n, size):
-    """Counted over all balanced partitions; the epsilon of the one learner is that of its votes on them."""
+    """Counted over all balanced partitions; the epsilon of the one learner is that
+    of its votes on them.
+    """
     beta = 0.7
     records = "abcdefgh"[: n * size + 1]
     cuts = votes.balanced_partitions(records, n)
     ones = [sum("a" in chunk or len(chunk) > size for chunk in cut) for cut in cuts]
     assert Fraction(ones.count(1), len(ones)) == Fraction(size + 1, n * size + 1)
-    answers = [votes.answer_distribution(np.array([n - one, one]), scale=1 / beta)[1] for one in range(3)]
+    answers = [
+        votes.answer_distribution(np.array([n - one, one]), scale=1 / beta)[1]
+        for one in range(3)
+    ]
     epsilon = math.log(np.mean([answers[one] for one in ones]) / answers[0])
-    assert math.isclose(votes.balanced_epsilon(n=n, size=size, beta=beta), epsilon, rel_tol=1e-12)
+    assert math.isclose(
+        votes.balanced_epsilon(n=n, size=size, beta=beta), epsilon, rel_tol=1e-12
+    )
 
 
 def test_the_example_is_a_pair_of_neighbours():
-    """The record joins the first smallest chunk of each partition, and no other chunk changes."""
+    """The record joins the first smallest chunk of each partition, and no other
+    chunk changes.
+    """
     for cut, grown in zip(votes.EXAMPLE, votes.WITH_RECORD, strict=True):
         smallest = min(map(len, cut))
         first = next(index for index, chunk in enumerate(cut) if len(chunk) == smallest)
-        assert grown == tuple(chunk + "e" * (index == first) for index, chunk in enumerate(cut))
+        assert grown == tuple(
+            chunk + "e" * (index == first) for index, chunk in enumerate(cut)
+        )
 
 
-@pytest.mark.parametrize(("first", "second", "tolerance"), [(0.0, 0.4, 1e-13), (0.3, 0.4, 1e-13), (0.3, 0.0, 1e-5)])
+@pytest.mark.parametrize(
+    ("first", "second", "tolerance"),
+    [(0.0, 0.4, 1e-13), (0.3, 0.4, 1e-13), (0.3, 0.0, 1e-5)],
+)
 def test_two_rounds_without_a_choice_are_one_gaussian(first, second, tolerance):
     """Without a second shift the integrand has a kink, which the quadrature feels."""
     epsilons = np.array([0.0, 0.2, 1.0])

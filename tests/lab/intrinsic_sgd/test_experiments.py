@@ -1,4 +1,6 @@
-"""Experiments of the chapter on intrinsic SGD: rows against plain computations, precision, bounds, audits, tables."""
+"""Experiments of the chapter on intrinsic SGD: rows against plain computations,
+precision, bounds, audits, tables.
+"""
 
 import math
 
@@ -31,7 +33,12 @@ def test_a_row_can_be_recomputed():
     assert row["sigma"] != experiments.summary(**setting(seed=1), device="cpu")["sigma"]
     runs.trained.cache_clear()
     assert row == experiments.summary(**setting(), device="cpu")
-    assert (row["n"], row["n_test"], row["d"], row["n_parameters"]) == (456, 113, 30, 31)
+    assert (row["n"], row["n_test"], row["d"], row["n_parameters"]) == (
+        456,
+        113,
+        30,
+        31,
+    )
     assert row["data"].startswith("breast_cancer:original:")
 
 
@@ -41,29 +48,56 @@ def test_statistics_are_those_of_plain_loops(weights):
     found = runs.weight_stds(weights)
     sigmas = [np.std(weights[:, s] - weights[:, s].mean(axis=0)) for s in range(S)]
     assert found["sigma"] == pytest.approx(np.median(sigmas))
-    assert (found["sigma_low"], found["sigma_high"]) == pytest.approx((min(sigmas), max(sigmas)))
+    assert (found["sigma_low"], found["sigma_high"]) == pytest.approx(
+        (min(sigmas), max(sigmas))
+    )
     assert found["direction_sigma_low"] == 0  # six runs do not span 31 directions
-    wide = runs.weight_stds(np.random.default_rng(0).normal(size=(400, 2, 3)) * [1.0, 2.0, 5.0])
+    wide = runs.weight_stds(
+        np.random.default_rng(0).normal(size=(400, 2, 3)) * [1.0, 2.0, 5.0]
+    )
     assert wide["direction_sigma_low"] == pytest.approx(1.0, rel=0.1)
     assert wide["direction_sigma_high"] == pytest.approx(5.0, rel=0.1)
 
     def apart(one, two):
         return float(np.linalg.norm(one - two))
 
-    same_seed = [apart(weights[r, a], weights[r, b]) for r in range(R) for a in range(S) for b in range(a)]
-    same_data = [apart(weights[a, s], weights[b, s]) for s in range(S) for a in range(R) for b in range(a)]
+    same_seed = [
+        apart(weights[r, a], weights[r, b])
+        for r in range(R)
+        for a in range(S)
+        for b in range(a)
+    ]
+    same_data = [
+        apart(weights[a, s], weights[b, s])
+        for s in range(S)
+        for a in range(R)
+        for b in range(a)
+    ]
     found = runs.sensitivities(weights)
     assert found["observed"] == pytest.approx(max(same_seed))
-    assert found["neighbours"] == pytest.approx(max(apart(w[0], other) for w in weights for other in w[1:]))
+    assert found["neighbours"] == pytest.approx(
+        max(apart(w[0], other) for w in weights for other in w[1:])
+    )
     means = weights.mean(axis=0)
-    assert found["means"] == pytest.approx(max(apart(means[0], other) for other in means[1:]))
-    np.testing.assert_allclose(np.sort(runs.sample("data", weights, seed=0)), np.sort(same_seed))
-    np.testing.assert_allclose(np.sort(runs.sample("seed", weights, seed=0)), np.sort(same_data))
+    assert found["means"] == pytest.approx(
+        max(apart(means[0], other) for other in means[1:])
+    )
+    np.testing.assert_allclose(
+        np.sort(runs.sample("data", weights, seed=0)), np.sort(same_seed)
+    )
+    np.testing.assert_allclose(
+        np.sort(runs.sample("seed", weights, seed=0)), np.sort(same_data)
+    )
     both = runs.sample("both", weights, seed=0)
     every = [
         apart(weights[a, s], weights[b, t])
-        for a in range(R) for b in range(R) if a != b for s in range(S) for t in range(S) if s != t
-    ]  # fmt: skip
+        for a in range(R)
+        for b in range(R)
+        if a != b
+        for s in range(S)
+        for t in range(S)
+        if s != t
+    ]
     assert len(both) > 100_000
     assert abs(both.mean() - np.mean(every)) < 4 * np.std(every) / math.sqrt(len(both))
     assert set(np.round(both, 9)) <= set(np.round(every, 9))
@@ -84,18 +118,26 @@ def test_neighbours_are_what_a_plain_loop_trains_on():
         other, labels = X[1:].copy(), y[1:].copy()
         other[record], labels[record] = X[0], y[0]
         sets.append((other, labels))
-    ends = np.stack([fit_sgd(*s, n_runs=12, random_state=5, **SGD).weights for s in sets], axis=1)
+    ends = np.stack(
+        [fit_sgd(*s, n_runs=12, random_state=5, **SGD).weights for s in sets], axis=1
+    )
     assert weights.shape == ends.shape
     np.testing.assert_allclose(weights, ends, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.needs("covertype", "adult")
 def test_another_split_is_drawn_as_the_first_one_was():
-    own, again, other = records("covertype"), resplit("covertype", 0), resplit("covertype", 1)
-    np.testing.assert_allclose(again.X, own.X, atol=1e-6)  # from float32 in the units of another range
+    own, again, other = (
+        records("covertype"),
+        resplit("covertype", 0),
+        resplit("covertype", 1),
+    )
+    # from float32 in the units of another range
+    np.testing.assert_allclose(again.X, own.X, atol=1e-6)
     np.testing.assert_array_equal(again.y_test, own.y_test)
     assert (len(other.X), len(other.X_test)) == (len(own.X), len(own.X_test))
-    assert (other.y[: len(own.y) // 2] != own.y[: len(own.y) // 2]).mean() > 0.4  # 57 % are of one class
+    # 57 % are of one class
+    assert (other.y[: len(own.y) // 2] != own.y[: len(own.y) // 2]).mean() > 0.4
     adult, kept = records("adult"), resplit("adult", 1)
     assert kept.X.shape == adult.X.shape
     np.testing.assert_array_equal(kept.X_test, adult.X_test)
@@ -104,12 +146,17 @@ def test_another_split_is_drawn_as_the_first_one_was():
 def test_bounds_are_those_of_the_library():
     one = {"lipschitz": 2**0.5, "smoothness": 0.5, "batch_size": 16}
     chosen = runs.Setting(**setting(steps=40))  # 455 records: 28 steps a pass
-    assert chosen.bound("tight") == pytest.approx(sgd_sensitivity(**one, learning_rate=1.0, epochs=40 / 28))
+    assert chosen.bound("tight") == pytest.approx(
+        sgd_sensitivity(**one, learning_rate=1.0, epochs=40 / 28)
+    )
     assert chosen.bound("published") == pytest.approx(
-        sgd_sensitivity(**one, learning_rate=1.0, epochs=40 * 16 / 456, analysis="published")
+        sgd_sensitivity(
+            **one, learning_rate=1.0, epochs=40 * 16 / 456, analysis="published"
+        )
     )
     falling = runs.Setting(**setting(steps=40, schedule="inverse"))
-    assert falling.bound("tight") == pytest.approx(2 * 2**0.5 / 16 * (1 + 1 / 2))  # first steps of two passes
+    # first steps of two passes
+    assert falling.bound("tight") == pytest.approx(2 * 2**0.5 / 16 * (1 + 1 / 2))
     assert falling.bound("published") is None
     assert runs.Setting(**setting(hidden=3)).bound("tight") is None
     assert runs.Setting(**setting(learning_rate=4.5)).bound("tight") is None
@@ -127,62 +174,110 @@ def test_noise_for_utility_is_paired_and_what_it_should_be():
     plain = experiments.utility(noise="proved", counted=False, **kwargs)
     counted = experiments.utility(noise="proved", counted=True, **kwargs)
     sigma = experiments.summary(**setting(), device="cpu")["sigma"]
-    assert math.hypot(counted["noise_sigma"], sigma) == pytest.approx(plain["noise_sigma"])
+    assert math.hypot(counted["noise_sigma"], sigma) == pytest.approx(
+        plain["noise_sigma"]
+    )
     assert counted["gain"] == pytest.approx(counted["accuracy"] - plain["accuracy"])
     assert plain["gain"] is None
     quiet = experiments.utility(
-        noise="none", counted=False, **{**setting(), "device": "cpu", "epsilon": None, "analysis": None}
+        noise="none",
+        counted=False,
+        **{**setting(), "device": "cpu", "epsilon": None, "analysis": None},
     )
-    assert quiet["accuracy"] == pytest.approx(experiments.summary(**setting(), device="cpu")["accuracy"])
+    assert quiet["accuracy"] == pytest.approx(
+        experiments.summary(**setting(), device="cpu")["accuracy"]
+    )
     assert quiet["noise_sigma"] == 0
-    small = experiments.utility(noise="proved", counted=False, **{**kwargs, "epsilon": 1e6})
+    small = experiments.utility(
+        noise="proved", counted=False, **{**kwargs, "epsilon": 1e6}
+    )
     assert small["accuracy"] == pytest.approx(quiet["accuracy"], abs=0.01)
 
 
 def test_a_shared_draw_is_the_first_one_at_seed_0_and_own_draws_are_those_of_utility():
-    """As the authors' code draws: the seed set to 0, then p normal numbers; and against the rows of utility."""
+    """As the authors' code draws: the seed set to 0, then p normal numbers; and
+    against the rows of utility.
+    """
     row = {name: value for name, value in setting().items() if name != "n_neighbours"}
     chosen = runs.Setting(**setting())
     found = experiments.summary(**setting(), device="cpu")
-    kwargs = {"sensitivity": found["published"], "intrinsic_sigma": found["sigma"], "epsilon": 0.5, "device": "cpu"}
-    shared, own = (experiments.draws(draw=draw, **kwargs, **row) for draw in ("shared", "own"))
+    kwargs = {
+        "sensitivity": found["published"],
+        "intrinsic_sigma": found["sigma"],
+        "epsilon": 0.5,
+        "device": "cpu",
+    }
+    shared, own = (
+        experiments.draws(draw=draw, **kwargs, **row) for draw in ("shared", "own")
+    )
     noise = np.random.RandomState(0).normal(size=31, loc=0, scale=1)
     given, ends = chosen.records, runs.trained(chosen, "cpu").weights
     noisy = ends + shared["noise_sigma"] * noise
-    scores = [np.mean((given.X_test @ w[:-1] + w[-1] > 0) == given.y_test) for w in noisy]
+    scores = [
+        np.mean((given.X_test @ w[:-1] + w[-1] > 0) == given.y_test) for w in noisy
+    ]
     assert shared["accuracy"] == pytest.approx(np.mean(scores))
     assert shared["accuracy_std"] == pytest.approx(np.std(scores, ddof=1))
     plain, counted = (
         experiments.utility(
-            noise="published", analysis="published", counted=flag, epsilon=0.5, device="cpu", **setting()
+            noise="published",
+            analysis="published",
+            counted=flag,
+            epsilon=0.5,
+            device="cpu",
+            **setting(),
         )
         for flag in (False, True)
     )
     assert own["accuracy"] == pytest.approx(plain["accuracy"])
     assert own["gain"] == pytest.approx(counted["gain"])
-    assert own["gap_closed"] == pytest.approx(counted["gain"] / (found["accuracy"] - plain["accuracy"]))
+    assert own["gap_closed"] == pytest.approx(
+        counted["gain"] / (found["accuracy"] - plain["accuracy"])
+    )
     assert own["noise_sigma"] == shared["noise_sigma"] == plain["noise_sigma"]
 
 
 def test_trajectories_end_where_runs_end():
     row = {**setting("fixed"), "n_seeds": 3, "n_neighbours": 1, "steps": 40}
-    found = [experiments.trajectory(run=run, step=40, **row, device="cpu") for run in range(3)]
+    found = [
+        experiments.trajectory(run=run, step=40, **row, device="cpu")
+        for run in range(3)
+    ]
     given = records("breast_cancer")
     ends = fit_sgd(
-        given.X[1:], given.y[1:], n_runs=3, init_seeds=0, steps=40, batch_size=16, learning_rate=1.0,
-        dtype=np.float64, device="cpu",
-    ).weights  # fmt: skip
+        given.X[1:],
+        given.y[1:],
+        n_runs=3,
+        init_seeds=0,
+        steps=40,
+        batch_size=16,
+        learning_rate=1.0,
+        dtype=np.float64,
+        device="cpu",
+    ).weights
     np.testing.assert_allclose([(f["first"], f["second"]) for f in found], ends[:, :2])
-    starts = {experiments.trajectory(run=run, step=0, **row, device="cpu")["first"] for run in range(3)}
+    starts = {
+        experiments.trajectory(run=run, step=0, **row, device="cpu")["first"]
+        for run in range(3)
+    }
     assert len(starts) == 1
 
 
 def test_last_iterate_rows_are_those_of_the_method():
     from dpnotes import NoisySGD
 
-    row = experiments.last_iterate(dataset="breast_cancer", epsilon=1.0, steps=20, learning_rate=4.0, n_runs=5, seed=0)
+    row = experiments.last_iterate(
+        dataset="breast_cancer",
+        epsilon=1.0,
+        steps=20,
+        learning_rate=4.0,
+        n_runs=5,
+        seed=0,
+    )
     given = records("breast_cancer")
-    model = NoisySGD(1.0, 1 / 456, steps=20, learning_rate=4.0, adjacency="replace-one", noise_seed=0)
+    model = NoisySGD(
+        1.0, 1 / 456, steps=20, learning_rate=4.0, adjacency="replace-one", noise_seed=0
+    )
     model.fit(given.X, given.y)
     assert row["noise_sigma"] == model.noise_sigma_
 
@@ -195,20 +290,32 @@ def test_a_file_of_ones_own(tmp_path):
     table.to_csv(tmp_path / "mine.csv", index=False)
     (tmp_path / "mine.toml").write_text('[columns]\n"*" = [-1, 1]\n')
     mine = located(str(tmp_path / "mine.csv"))
-    for scale_rows, lengths in ((True, np.linalg.norm(X, axis=1, keepdims=True)), (False, 3**0.5)):
+    for scale_rows, lengths in (
+        (True, np.linalg.norm(X, axis=1, keepdims=True)),
+        (False, 3**0.5),
+    ):
         given = records(mine, scale_rows)
         assert (len(given.X), len(given.X_test), given.longest <= 1) == (200, 50, True)
         both = np.vstack([given.X, given.X_test])
         scaled = X / lengths
-        np.testing.assert_allclose(both[both[:, 0].argsort()], scaled[scaled[:, 0].argsort()], rtol=1e-5)
+        np.testing.assert_allclose(
+            both[both[:, 0].argsort()], scaled[scaled[:, 0].argsort()], rtol=1e-5
+        )
         assert (np.append(given.y, given.y_test) == (both[:, 0] > 0)).all()
-    rows = grids.settings("paper", dataset=str(tmp_path / "mine.csv"), scale_rows=True, n_seeds=4, steps=30)
+    rows = grids.settings(
+        "paper",
+        dataset=str(tmp_path / "mine.csv"),
+        scale_rows=True,
+        n_seeds=4,
+        steps=30,
+    )
     assert [row["n_seeds"] for row in rows] == [4, 4]
     assert {row["dataset"] for row in rows} == {mine}
     assert task_name(mine) == "mine.csv"
     summary = experiments.summary(**rows[0], device="cpu")
     assert summary["n"] == 200
-    assert {row["batch_size"] for row in grids.hyperparameters(rows)} == {8, 32, 128}  # 512 are more than there are
+    # 512 are more than there are
+    assert {row["batch_size"] for row in grids.hyperparameters(rows)} == {8, 32, 128}
     assert summary["accuracy"] > 0.6
     with pytest.raises(FileNotFoundError):
         records(str(tmp_path / "none.csv"))
@@ -217,10 +324,22 @@ def test_a_file_of_ones_own(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"n_seeds": 1}, "n_seeds must be >= 2, or 0 for the task's own, got n_seeds=1"),
+        (
+            {"n_seeds": 1},
+            "n_seeds must be >= 2, or 0 for the task's own, got n_seeds=1",
+        ),
         ({"dataset": "adlt"}, "dataset must be one of 'mnist', .* got dataset='adlt'"),
-        ({"learning_rate": math.inf}, "learning_rate must be > 0 and finite, or 0 for .* got learning_rate=inf"),
-        ({"learning_rate": 4.5}, "learning_rate must be <= 2 / smoothness = 4, got learning_rate=4.5; .*require_bound"),
+        (
+            {"learning_rate": math.inf},
+            "learning_rate must be > 0 and finite, or 0 for .* got learning_rate=inf",
+        ),
+        (
+            {"learning_rate": 4.5},
+            (
+                "learning_rate must be <= 2 / smoothness = 4, got learning_rate=4.5;"
+                " .*require_bound"
+            ),
+        ),
     ],
 )
 def test_bad_settings_are_refused_before_anything_runs(change, message):
@@ -231,14 +350,21 @@ def test_bad_settings_are_refused_before_anything_runs(change, message):
 def test_beyond_the_largest_rate_there_is_no_bound_and_no_epsilon_from_one():
     rows = grids.settings("quick", learning_rate=4.5, require_bound=False, **TINY)
     assert {row["noise"] for row in grids.utilities(rows)} == {"none", "observed"}
-    summary = pd.DataFrame([{**row, **experiments.summary(**row, device="cpu")} for row in rows])
+    summary = pd.DataFrame(
+        [{**row, **experiments.summary(**row, device="cpu")} for row in rows]
+    )
     assert summary[["published", "proved"]].isna().all(axis=None)
     epsilons = tables.with_epsilons(summary)
-    assert epsilons[["epsilon", "epsilon_exact", "epsilon_proved"]].isna().all(axis=None)
+    assert (
+        epsilons[["epsilon", "epsilon_exact", "epsilon_proved"]].isna().all(axis=None)
+    )
     assert (epsilons["epsilon_observed"] > 0).all()
-    utility = pd.DataFrame([
-        {**row, **experiments.utility(**row, device="cpu")} for row in grids.utilities(rows)[:4]
-    ])  # fmt: skip
+    utility = pd.DataFrame(
+        [
+            {**row, **experiments.utility(**row, device="cpu")}
+            for row in grids.utilities(rows)[:4]
+        ]
+    )
     table = tables.table4(utility).set_index(["sensitivity", "entry"])["reproduced"]
     assert math.isnan(table["theoretical", "noisy"])
     assert len(tables.hyperparameters(summary)) == 1
@@ -248,17 +374,28 @@ def test_grids_have_as_many_runs_as_the_paper():
     printed = {"mnist": 9799, "covertype": 16_116, "adult": 25_702}
     rows = grids.settings("paper")
     for dataset, count in printed.items():
-        ours = sum(row["n_seeds"] * (row["n_neighbours"] + 1) for row in rows if row["dataset"] == dataset)
+        ours = sum(
+            row["n_seeds"] * (row["n_neighbours"] + 1)
+            for row in rows
+            if row["dataset"] == dataset
+        )
         assert count <= ours < 1.02 * count
-    changed = grids.settings("paper", dataset="adult", n_seeds=50, n_neighbours=7, batch_size=64)
-    assert {(row["n_seeds"], row["n_neighbours"], row["batch_size"], row["steps"]) for row in changed} == {
-        (50, 7, 64, 3400)
-    }
+    changed = grids.settings(
+        "paper", dataset="adult", n_seeds=50, n_neighbours=7, batch_size=64
+    )
+    assert {
+        (row["n_seeds"], row["n_neighbours"], row["batch_size"], row["steps"])
+        for row in changed
+    } == {(50, 7, 64, 3400)}
 
 
 def test_percentiles_are_stored():
     row = experiments.distances(quantity="data", **setting(), device="cpu")
-    values = runs.sample("data", runs.trained(runs.Setting(**setting()), "cpu").all_weights, seed=0)
+    values = runs.sample(
+        "data", runs.trained(runs.Setting(**setting()), "cpu").all_weights, seed=0
+    )
     assert row["count"] == len(values) == 6 * 10
-    assert (row["q0"], row["q50"], row["q100"]) == pytest.approx((values.min(), np.median(values), values.max()))
+    assert (row["q0"], row["q50"], row["q100"]) == pytest.approx(
+        (values.min(), np.median(values), values.max())
+    )
     assert sum(name[0] == "q" for name in row) == 101

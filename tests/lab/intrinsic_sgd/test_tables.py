@@ -1,4 +1,6 @@
-"""The chapter on intrinsic SGD: tables from the published rows, evidence, and what a membership test proves."""
+"""The chapter on intrinsic SGD: tables from the published rows, evidence, and what a
+membership test proves.
+"""
 
 import math
 from fractions import Fraction
@@ -11,7 +13,16 @@ from scipy import stats
 from dpnotes import accounting
 from dpnotes.accounting.papers import sgd_sensitivity
 from dpnotes.lab.experiments import rows as published_rows
-from dpnotes.lab.intrinsic_sgd import audit, cells, claims, experiments, grids, printed, runs, tables
+from dpnotes.lab.intrinsic_sgd import (
+    audit,
+    cells,
+    claims,
+    experiments,
+    grids,
+    printed,
+    runs,
+    tables,
+)
 from dpnotes.lab.intrinsic_sgd.printed import intrinsic_epsilon
 from dpnotes.lab.ledger import LEDGER
 from dpnotes.learners import fit_sgd
@@ -20,28 +31,50 @@ from dpnotes.learners import fit_sgd
 @pytest.fixture(scope="module")
 def stored():
     """Published rows of each experiment; a row that is not there yet is a gap."""
-    names = ("summary", "distances", "utility", "audit", "hyperparameters", "last_iterate", "trajectories")
+    names = (
+        "summary",
+        "distances",
+        "utility",
+        "audit",
+        "hyperparameters",
+        "last_iterate",
+        "trajectories",
+    )
     names += ("draws", "scaling", "repeats", "cost")
     return {name: published_rows(f"intrinsic_sgd_{name}") for name in names}
 
 
 def test_studies_have_the_epsilons_of_the_paper_s_formula(stored):
     found = tables.studies(stored["scaling"], stored["repeats"], stored["summary"])
-    assert found.groupby("dataset").size().to_dict() == {"adult": 5, "covertype": 3, "mnist": 50}
+    assert found.groupby("dataset").size().to_dict() == {
+        "adult": 5,
+        "covertype": 3,
+        "mnist": 50,
+    }
     row = found[found["dataset"] == "covertype"].iloc[0]
     kwargs = {"sigma": row["sigma"], "delta": 1 / 378_783, "analysis": "published"}
     bound = 0.06272400780359202
-    assert row["epsilon"] == pytest.approx(intrinsic_epsilon(sensitivity=bound, **kwargs))
-    assert row["epsilon_observed"] == pytest.approx(intrinsic_epsilon(sensitivity=row["observed"], **kwargs))
+    assert row["epsilon"] == pytest.approx(
+        intrinsic_epsilon(sensitivity=bound, **kwargs)
+    )
+    assert row["epsilon_observed"] == pytest.approx(
+        intrinsic_epsilon(sensitivity=row["observed"], **kwargs)
+    )
     more = tables.another_study(pd.Series([1.0, 2.0, 3.0]))
-    assert (more.value, more.variance, more.freedom) == pytest.approx((2.0, 1 + 1 / 3, 2.0))
+    assert (more.value, more.variance, more.freedom) == pytest.approx(
+        (2.0, 1 + 1 / 3, 2.0)
+    )
 
 
 def test_the_paper_s_study_takes_less_than_twenty_minutes(stored):
     assert len(tables.costs(stored["cost"].iloc[:0])) == 0
     table = tables.costs(stored["cost"])
     runs = table.set_index("dataset")["runs"]
-    assert (runs["adult"], runs["covertype"], runs["mnist"]) == (2 * 160 * 81, 2 * 126 * 64, 2 * 99 * 50)
+    assert (runs["adult"], runs["covertype"], runs["mnist"]) == (
+        2 * 160 * 81,
+        2 * 126 * 64,
+        2 * 99 * 50,
+    )
     total, tasks = table.set_index("dataset").loc[""], table[table["dataset"] != ""]
     assert total["runs"] == tasks["runs"].sum()
     seconds = tasks["training_seconds"] + tasks["statistics_seconds"]
@@ -53,7 +86,9 @@ def test_epsilons_are_those_of_the_library(stored):
     rows = tables.with_epsilons(stored["summary"])
     row = rows.query("dataset == 'covertype' and initial == 'varied'").iloc[0]
     assert row["delta"] == 1 / 378_783
-    exact = intrinsic_epsilon(sigma=row["sigma"], sensitivity=row["proved"], delta=row["delta"])
+    exact = intrinsic_epsilon(
+        sigma=row["sigma"], sensitivity=row["proved"], delta=row["delta"]
+    )
     assert row["epsilon_proved"] == exact
     assert row["proved"] == pytest.approx(0.11313708)
     assert row["published"] == pytest.approx(0.06272401)
@@ -61,7 +96,9 @@ def test_epsilons_are_those_of_the_library(stored):
 
 
 def test_no_pair_is_farther_apart_than_proved(stored):
-    rows = pd.concat([stored["summary"], stored["hyperparameters"]]).dropna(subset=["proved", "neighbours"])
+    rows = pd.concat([stored["summary"], stored["hyperparameters"]]).dropna(
+        subset=["proved", "neighbours"]
+    )
     assert len(rows) >= 8
     assert (rows["neighbours"] <= rows["proved"]).all()
 
@@ -72,7 +109,9 @@ def judged():
 
 
 def test_numbers_follow_their_rows(monkeypatch, judged):
-    """Accuracies on Adult moved by a tenth: what agreed or was explained does so no longer."""
+    """Accuracies on Adult moved by a tenth: what agreed or was explained does so no
+    longer.
+    """
     honest = cells.read_store
 
     def moved(path):
@@ -84,17 +123,29 @@ def test_numbers_follow_their_rows(monkeypatch, judged):
 
     monkeypatch.setattr(cells, "read_store", moved)
     now = {cell.cell: cell for cell in cells.cells()}
-    changed = [name for name, cell in now.items() if cell.outcome != judged[name].outcome]
-    assert changed == ["noiseless, Adult", "noisy, theoretical, Adult", "noisy, observed, Adult"]
+    changed = [
+        name for name, cell in now.items() if cell.outcome != judged[name].outcome
+    ]
+    assert changed == [
+        "noiseless, Adult",
+        "noisy, theoretical, Adult",
+        "noisy, observed, Adult",
+    ]
     assert {now[name].outcome for name in changed} == {"unexplained"}
 
 
 def test_a_bound_with_fractional_visits_is_exceeded(monkeypatch):
     for module in (claims, printed):
         monkeypatch.setattr(
-            module, "sgd_sensitivity", lambda **given: sgd_sensitivity(**given | {"analysis": "published"})
+            module,
+            "sgd_sensitivity",
+            lambda **given: sgd_sensitivity(**given | {"analysis": "published"}),
         )
-    assert [finding.quantity for finding in LEDGER[29].evidence().findings if not finding.supports] == [
+    assert [
+        finding.quantity
+        for finding in LEDGER[29].evidence().findings
+        if not finding.supports
+    ] == [
         "largest distance / (2 ceil(k) L eta / B), random pairs",
         *(f"distance that one record makes, {task.name}" for task in printed.tasks()),
         "largest distance over all orders, k = 3/2",
@@ -112,45 +163,67 @@ def test_literal_training_is_the_textbook_loop():
     """Runs side by side against one run at a time, record by record."""
     generator = np.random.default_rng(3)
     n, d = 7, 3
-    features, labels = generator.normal(size=(2, n, d)), generator.integers(2, size=(2, n)).astype(np.float64)
+    features, labels = (
+        generator.normal(size=(2, n, d)),
+        generator.integers(2, size=(2, n)).astype(np.float64),
+    )
     initial = generator.normal(size=(2, d))
-    batches = claims.shuffled_batches(n, batch_size=2, steps=8, generator=generator, place=0)
-    together = claims.logistic_sgd(features, labels, batches, learning_rate=0.3, initial=initial)
+    batches = claims.shuffled_batches(
+        n, batch_size=2, steps=8, generator=generator, place=0
+    )
+    together = claims.logistic_sgd(
+        features, labels, batches, learning_rate=0.3, initial=initial
+    )
     for run in range(2):
         weights = initial[run].copy()
         for batch in batches:
             gradient = np.zeros(d)
             for record in batch:
                 x = features[run, record]
-                gradient += (1 / (1 + math.exp(-float(x @ weights))) - labels[run, record]) * x / len(batch)
+                gradient += (
+                    (1 / (1 + math.exp(-float(x @ weights))) - labels[run, record])
+                    * x
+                    / len(batch)
+                )
             weights = weights - 0.3 * gradient
         np.testing.assert_allclose(together[run], weights, rtol=1e-12)
 
 
 def test_batches_visit_each_record_once_in_a_pass():
-    batches = claims.shuffled_batches(10, batch_size=3, steps=7, generator=np.random.default_rng(4), place=0)
+    batches = claims.shuffled_batches(
+        10, batch_size=3, steps=7, generator=np.random.default_rng(4), place=0
+    )
     assert batches.shape == (7, 3)
     for start in (0, 3):
         assert len(np.unique(batches[start : start + 3])) == 9
     assert batches[[0, 3, 6], 0].tolist() == [0, 0, 0]
-    at_the_end = claims.shuffled_batches(10, batch_size=3, steps=7, generator=np.random.default_rng(4), place=8)
+    at_the_end = claims.shuffled_batches(
+        10, batch_size=3, steps=7, generator=np.random.default_rng(4), place=8
+    )
     assert (at_the_end == 0).sum(axis=1).tolist() == [0, 0, 1, 0, 0, 1, 0]
 
 
 def test_whole_numbers_are_the_exact_weights(monkeypatch):
     thirds = np.array([1, -3, 3, -3])
     numerators = claims._end_numerators(thirds, 5, seed=0)
-    orders = np.random.default_rng(0).permuted(np.tile(thirds.astype(object), (5, 1)), axis=1)
-    monkeypatch.setattr(claims, "all_orders", lambda n: [[(0,), (1,), (2,), (3,)]])  # the order of the list
+    orders = np.random.default_rng(0).permuted(
+        np.tile(thirds.astype(object), (5, 1)), axis=1
+    )
+    # the order of the list
+    monkeypatch.setattr(claims, "all_orders", lambda n: [[(0,), (1,), (2,), (3,)]])
     for numerator, order in zip(numerators, orders, strict=True):
         records = [Fraction(int(third), 3) for third in order]
-        exact = claims.end_weights(records, claims.quadratic, learning_rate=Fraction(1, 32))
+        exact = claims.end_weights(
+            records, claims.quadratic, learning_rate=Fraction(1, 32)
+        )
         assert [Fraction(int(numerator), 3 * 32**4)] == exact
 
 
 def test_textbook_condition_is_that_of_the_profile():
     assert claims.gaussian_delta(1.0, 1.0) == pytest.approx(0.126936737507, abs=1e-12)
-    assert claims.gaussian_delta(0.5, 2.0) == pytest.approx(accounting.gaussian(sigma=0.5).delta(0.5), rel=1e-12)
+    assert claims.gaussian_delta(0.5, 2.0) == pytest.approx(
+        accounting.gaussian(sigma=0.5).delta(0.5), rel=1e-12
+    )
 
 
 TINY = {"n_seeds": 6, "n_neighbours": 4, "steps": 40}
@@ -169,32 +242,49 @@ def rare_feature(tmp_path):
     y = (X[:, 0] > 0).astype(int)
     path = tmp_path / "rare.csv"
     pd.DataFrame(X).assign(label=y).to_csv(path, index=False)
-    path.with_suffix(".toml").write_text('[columns]\n"*" = [-5, 5]\n')  # zeros stay zeros
+    # zeros stay zeros
+    path.with_suffix(".toml").write_text('[columns]\n"*" = [-5, 5]\n')
     return path
 
 
 def test_audit_of_a_feature_of_its_own_has_no_false_positives(tmp_path):
     path = rare_feature(tmp_path)
-    sgd = {"n_seeds": 2, "n_neighbours": 1, "batch_size": 8, "learning_rate": 2.0, "steps": 120}
+    sgd = {
+        "n_seeds": 2,
+        "n_neighbours": 1,
+        "batch_size": 8,
+        "learning_rate": 2.0,
+        "steps": 120,
+    }
     asked = {"record": "own feature", "fit_runs": 5, "test_runs": 150, "device": "cpu"}
     found = {}
     for row in grids.settings("quick", dataset=str(path), scale_rows=True, **sgd):
-        kwargs = {name: value for name, value in row.items() if name not in ("n_seeds", "n_neighbours")}
+        kwargs = {
+            name: value
+            for name, value in row.items()
+            if name not in ("n_seeds", "n_neighbours")
+        }
         found[row["initial"]] = experiments.audit(**asked, **kwargs)
     assert found["fixed"]["true_positives"] == 150
     assert 0 < found["varied"]["true_positives"] < 150
     for row in found.values():
         assert row["false_positives"] == 0
-        assert row["epsilon_low"] == math.inf  # a fraction of runs is given away for certain: no epsilon is enough
-        # one-sided limit of the fraction: the most that would be seen so often in 5 of 100 experiments
+        # a fraction of runs is given away for certain: no epsilon is enough
+        assert row["epsilon_low"] == math.inf
+        # one-sided limit of the fraction: the most that would be seen so often in 5 of
+        # 100 experiments
         seen = stats.binom.sf(row["true_positives"] - 1, 150, row["delta_low"])
         assert seen == pytest.approx(0.05, rel=1e-6)
 
 
 def test_the_only_holder_is_the_record_of_the_data_as_it_is(tmp_path):
-    """In its own place, with its own values and label; without it no record has the feature."""
+    """In its own place, with its own values and label; without it no record has the
+    feature.
+    """
     path = rare_feature(tmp_path)
-    row = grids.settings("quick", dataset=str(path), scale_rows=True, n_seeds=2, n_neighbours=1, steps=40)[1]
+    row = grids.settings(
+        "quick", dataset=str(path), scale_rows=True, n_seeds=2, n_neighbours=1, steps=40
+    )[1]
     chosen = runs.Setting(**row)
     given = chosen.records
     pair = audit.pair(chosen, "only holder", "cpu")
@@ -209,15 +299,32 @@ def test_the_only_holder_is_the_record_of_the_data_as_it_is(tmp_path):
 def test_what_audits_prove_counts_a_certain_test_only_where_it_is_above_delta():
     from dpnotes.accounting import audit_epsilon
 
-    counts = {"true_positives": 3, "positives": 100, "false_positives": 0, "negatives": 100}
+    counts = {
+        "true_positives": 3,
+        "positives": 100,
+        "false_positives": 0,
+        "negatives": 100,
+    }
     assert audit.proved(counts, delta=0.001, certain=True)["epsilon_low"] == math.inf
-    for kwargs in ({"delta": 0.02, "certain": True}, {"delta": 0.001, "certain": False}):  # 3 of 100: at least 0.008
-        assert audit.proved(counts, **kwargs)["epsilon_low"] == audit_epsilon(**counts, delta=kwargs["delta"])
+    # 3 of 100: at least 0.008
+    for kwargs in (
+        {"delta": 0.02, "certain": True},
+        {"delta": 0.001, "certain": False},
+    ):
+        assert audit.proved(counts, **kwargs)["epsilon_low"] == audit_epsilon(
+            **counts, delta=kwargs["delta"]
+        )
 
 
 def test_audits_train_both_data_sets_under_the_same_seeds():
-    """Pairs against two trainings one by one, and the record against the place that it takes."""
-    row = {k: v for k, v in setting("varied").items() if k not in ("n_seeds", "n_neighbours")}
+    """Pairs against two trainings one by one, and the record against the place that
+    it takes.
+    """
+    row = {
+        k: v
+        for k, v in setting("varied").items()
+        if k not in ("n_seeds", "n_neighbours")
+    }
     chosen = runs.Setting(**row, n_seeds=2, n_neighbours=1)
     pair = audit.pair(chosen, "quiet direction", "cpu")
     assert np.linalg.norm(pair.record) == pytest.approx(1.0)
@@ -226,37 +333,62 @@ def test_audits_train_both_data_sets_under_the_same_seeds():
     ends = pair.ends(chosen, runs=3, seed=7, device="cpu")
     for column, (X, y) in enumerate(((pair.X, pair.y), (present, codes))):
         alone = fit_sgd(
-            X, y, n_runs=3, random_state=7, steps=40, batch_size=16, learning_rate=1.0,
-            dtype=np.float64, device="cpu",
-        ).weights  # fmt: skip
+            X,
+            y,
+            n_runs=3,
+            random_state=7,
+            steps=40,
+            batch_size=16,
+            learning_rate=1.0,
+            dtype=np.float64,
+            device="cpu",
+        ).weights
         np.testing.assert_allclose(ends[:, column], alone, atol=1e-12)
 
 
 def test_likelihood_ratio_is_that_of_the_gaussians_it_is_given():
-    """Ends of known distribution: the best direction is recovered, and the test errs as often as the best one would."""
+    """Ends of known distribution: the best direction is recovered, and the test errs
+    as often as the best one would.
+    """
     generator = np.random.default_rng(0)
     stds, shift = np.array([3.0, 1.0, 0.2]), np.array([1.5, 1.0, 0.2])  # mu = 1.5
     ends = generator.normal(size=(4000, 1, 3)) * stds + np.array([[0.0], [1.0]]) * shift
     direction, threshold, mu = audit.likelihood_ratio(ends, test_runs=200)
-    found, best = direction * stds, shift / stds  # where the noise has one size in all directions
-    assert found @ best / np.linalg.norm(found) / np.linalg.norm(best) == pytest.approx(1.0, abs=0.01)
+    # where the noise has one size in all directions
+    found, best = direction * stds, shift / stds
+    assert found @ best / np.linalg.norm(found) / np.linalg.norm(best) == pytest.approx(
+        1.0, abs=0.01
+    )
     assert mu == pytest.approx(np.linalg.norm(best), abs=0.1)  # 1,000 held-out runs
-    fresh = generator.normal(size=(20_000, 1, 3)) * stds + np.array([[0.0], [1.0]]) * shift
+    fresh = (
+        generator.normal(size=(20_000, 1, 3)) * stds + np.array([[0.0], [1.0]]) * shift
+    )
     false, true = (fresh @ direction > threshold).mean(axis=0)
-    assert true == pytest.approx(stats.norm.sf(stats.norm.isf(false) - np.linalg.norm(best)), abs=0.02)
+    assert true == pytest.approx(
+        stats.norm.sf(stats.norm.isf(false) - np.linalg.norm(best)), abs=0.02
+    )
     assert 0 < false < 0.2
     still = np.repeat(generator.normal(size=(400, 1, 3)), 2, axis=1)
     still[:, 1, 0] += 0.01
-    _, middle, mu = audit.likelihood_ratio(still, test_runs=200)  # nothing to be proved: half of the shift
+    # nothing to be proved: half of the shift
+    _, middle, mu = audit.likelihood_ratio(still, test_runs=200)
     assert mu < 0.05
     assert abs(middle) < 0.5
 
 
 def test_audit_by_likelihood_ratio_finds_a_fixed_start_and_keeps_its_level():
-    row = {k: v for k, v in setting("fixed").items() if k not in ("n_seeds", "n_neighbours")}
-    far = experiments.audit(record="quiet direction", fit_runs=150, test_runs=200, device="cpu", **row)
+    row = {
+        k: v
+        for k, v in setting("fixed").items()
+        if k not in ("n_seeds", "n_neighbours")
+    }
+    far = experiments.audit(
+        record="quiet direction", fit_runs=150, test_runs=200, device="cpu", **row
+    )
     assert far["true_positives"] > far["false_positives"] + 100
     assert far["mu_low"] > 1
     varied = {**row, "initial": "varied"}
-    near = experiments.audit(record="typical", fit_runs=150, test_runs=200, device="cpu", **varied)
+    near = experiments.audit(
+        record="typical", fit_runs=150, test_runs=200, device="cpu", **varied
+    )
     assert near["epsilon_low"] < far["epsilon_low"]

@@ -1,4 +1,6 @@
-"""Private prediction: tasks, rows against estimators, settings, networks, grids; what the chapter says of rows."""
+"""Private prediction: tasks, rows against estimators, settings, networks, grids;
+what the chapter says of rows.
+"""
 
 import math
 
@@ -13,7 +15,13 @@ from dpnotes.lab.experiments import paper_table
 from dpnotes.lab.private_prediction import experiments as chapter
 from dpnotes.lab.private_prediction import grids, networks, runs, tables
 from dpnotes.lab.private_prediction import runs as arrays
-from dpnotes.lab.private_prediction.cells import Look, arrows, crossing, crossing_in_words, statements
+from dpnotes.lab.private_prediction.cells import (
+    Look,
+    arrows,
+    crossing,
+    crossing_in_words,
+    statements,
+)
 from dpnotes.lab.private_prediction.grids import GRIDS, METHODS, point
 from dpnotes.lab.private_prediction.tables import (
     loss_noise,
@@ -27,16 +35,27 @@ from dpnotes.lab.store import read_store, sweep
 
 
 def digits(method, **changed):
-    return point(method, **{"epsilon": 20.0, "delta": 0.0, "dataset": "digits", "repeats": 3, **changed})
+    return point(
+        method,
+        **{"epsilon": 20.0, "delta": 0.0, "dataset": "digits", "repeats": 3, **changed},
+    )
 
 
 def test_tasks_lie_in_the_ball_and_vary_as_asked():
     whole = arrays.task("digits")
     assert (len(whole.X), whole.X.shape[1], whole.n_classes) == (1442, 64, 10)
     few = arrays.task("digits", n=100, d=5, n_classes=3)
-    assert (few.X.shape, few.n_classes, set(few.y), set(few.y_score)) == ((100, 5), 3, {0, 1, 2}, {0, 1, 2})
+    assert (few.X.shape, few.n_classes, set(few.y), set(few.y_score)) == (
+        (100, 5),
+        3,
+        {0, 1, 2},
+        {0, 1, 2},
+    )
     for own in (whole, few):
-        assert np.linalg.norm(np.vstack([own.X, own.X_score]).astype(float), axis=1).max() <= 1
+        assert (
+            np.linalg.norm(np.vstack([own.X, own.X_score]).astype(float), axis=1).max()
+            <= 1
+        )
     held = whole.validation
     assert len(held.X) + len(held.X_score) == 1442
     assert len(held.X_score) == 144
@@ -50,7 +69,8 @@ def test_deformed_rows_depend_on_their_number_alone():
     assert many.min() >= 0
     assert many.max() <= 1
     assert np.abs(many[:50] - X).max() > 0.1
-    assert np.abs(many[:20] - many[50:70]).max() > 0.1  # the second copy of a row is another one
+    # the second copy of a row is another one
+    assert np.abs(many[:20] - many[50:70]).max() > 0.1
     larger = arrays.task("digits", n=1500)
     assert len(larger.X) == len(larger.y) == 1500
     assert larger.y[1442] == larger.y[0]
@@ -62,7 +82,11 @@ def test_deformed_rows_depend_on_their_number_alone():
         ("ModelSensitivity", {"l2": 0.01}, 400),
         ("LossPerturbation", {"l2": 0.01}, 20),
         ("SubsampleAggregate", {"n_models": 30, "answers": 355, "epsilon": 100.0}, 40),
-        ("PredictionSensitivity", {"l2": 0.05, "answers": 355, "epsilon": 200.0, "delta": 1e-5}, 40),
+        (
+            "PredictionSensitivity",
+            {"l2": 0.05, "answers": 355, "epsilon": 200.0, "delta": 1e-5},
+            40,
+        ),
     ],
 )
 def test_rows_are_what_the_estimators_do(kind, given, repeats):
@@ -70,8 +94,15 @@ def test_rows_are_what_the_estimators_do(kind, given, repeats):
     method = next(name for name in METHODS if name.replace("_", "") == kind.lower())
     row = chapter.trade_off(**digits(method, **given, repeats=repeats))
     options = {"epsilon": 20.0, **given, "adjacency": "add-remove", "device": "cpu"}
-    estimator = getattr(methods, kind)(**options, **({"intercept": False} if "l2" in given else {}))
-    scores = [estimator.set_params(noise_seed=s).fit(own.X, own.y).score(own.X_score, own.y_score) for s in range(20)]
+    estimator = getattr(methods, kind)(
+        **options, **({"intercept": False} if "l2" in given else {})
+    )
+    scores = [
+        estimator.set_params(noise_seed=s)
+        .fit(own.X, own.y)
+        .score(own.X_score, own.y_score)
+        for s in range(20)
+    ]
     error = math.hypot(np.std(scores), row["accuracy_std"]) / math.sqrt(20)
     assert abs(np.mean(scores) - row["accuracy"]) < 4 * error
 
@@ -79,7 +110,9 @@ def test_rows_are_what_the_estimators_do(kind, given, repeats):
 def test_settings_are_chosen_on_training_rows_alone(monkeypatch):
     """Test labels are replaced by noise: what is chosen must not change."""
     own = arrays.task("digits")
-    shuffled = arrays.Task(own.X, own.y, own.X_score, own.y_score[::-1].copy(), own.n_classes, own.digest)
+    shuffled = arrays.Task(
+        own.X, own.y, own.X_score, own.y_score[::-1].copy(), own.n_classes, own.digest
+    )
     first = chapter.trade_off(**digits("model_sensitivity"))
     monkeypatch.setattr(arrays, "task", lambda *_, **__: shuffled)
     second = chapter.trade_off(**digits("model_sensitivity"))
@@ -88,7 +121,10 @@ def test_settings_are_chosen_on_training_rows_alone(monkeypatch):
 
 
 def test_climbing_ends_at_the_best_of_a_hill_and_tries_few():
-    own, heights = arrays.task("digits"), {"a": (1, 2, 3, 4, 3, 2), "b": (9, 8, 7, 6, 5, 4), "c": (0, 0, 0, 0, 0, 0)}
+    own, heights = (
+        arrays.task("digits"),
+        {"a": (1, 2, 3, 4, 3, 2), "b": (9, 8, 7, 6, 5, 4), "c": (0, 0, 0, 0, 0, 0)},
+    )
     tried = []
 
     def run(task, *, hill, at):
@@ -101,18 +137,30 @@ def test_climbing_ends_at_the_best_of_a_hill_and_tries_few():
 
     assert runs.climb(run, own, [ladder("a")]) == {"hill": "a", "at": 3}
     assert sorted(tried) == [("a", 2), ("a", 3), ("a", 4)]
-    assert runs.climb(run, own, [ladder("a"), ladder("b"), ladder("c")]) == {"hill": "b", "at": 0}
-    assert len(tried) == len(set(tried)) + 3  # the first ladder twice, no candidate twice in one climb
+    assert runs.climb(run, own, [ladder("a"), ladder("b"), ladder("c")]) == {
+        "hill": "b",
+        "at": 0,
+    }
+    # the first ladder twice, no candidate twice in one climb
+    assert len(tried) == len(set(tried)) + 3
 
 
 @pytest.fixture
 def images(monkeypatch):
-    """In the place of CIFAR-10: 48 random images to train on, 20 to score; networks of one epoch."""
+    """In the place of CIFAR-10: 48 random images to train on, 20 to score; networks
+    of one epoch.
+    """
     rng = np.random.default_rng(0)
     X, y = rng.random((68, 192), dtype=np.float32), np.arange(68) % 10
-    shape = {"class_names": tuple("0123456789"), "feature_names": None, "image_shape": (3, 8, 8)}
+    shape = {
+        "class_names": tuple("0123456789"),
+        "feature_names": None,
+        "image_shape": (3, 8, 8),
+    }
     split = {"X_train": X[:48], "y_train": y[:48], "X_test": X[48:], "y_test": y[48:]}
-    images = data.Dataset(name="cifar10", split="original", digest="cifar10:0", **shape, **split)
+    images = data.Dataset(
+        name="cifar10", split="original", digest="cifar10:0", **shape, **split
+    )
     monkeypatch.setattr(data, "load", lambda name: images)
     monkeypatch.setattr(networks, "EPOCHS", 1)
     monkeypatch.setattr(networks, "BATCH", 12)
@@ -120,25 +168,43 @@ def images(monkeypatch):
     return images
 
 
-def test_networks_of_a_vote_are_rows_that_all_votes_share(images, tmp_path, monkeypatch):
-    """Each is, bit for bit, the one that is fitted with all others; a sweep of votes trains each once."""
+def test_networks_of_a_vote_are_rows_that_all_votes_share(
+    images, tmp_path, monkeypatch
+):
+    """Each is, bit for bit, the one that is fitted with all others; a sweep of votes
+    trains each once.
+    """
     learner = networks._network(images, seed=0, device="cpu")
     together = methods.fit_shards(
-        images.X_train, images.y_train, n_classes=10, n_models=3, estimator=learner, seed=0
+        images.X_train,
+        images.y_train,
+        n_classes=10,
+        n_models=3,
+        estimator=learner,
+        seed=0,
     ).votes(images.X_test)
     votes = [
-        {"method": "subsample_aggregate", "dataset": "cifar10", "seed": 0} | {"epsilon": e, "answers": b}
+        {"method": "subsample_aggregate", "dataset": "cifar10", "seed": 0}
+        | {"epsilon": e, "answers": b}
         for e, b in ((1.0, 10), (5.0, 10), (5.0, 1))
     ]
     trained, vote_of = [], networks.vote_of
-    monkeypatch.setattr(networks, "vote_of", lambda *a, **k: trained.append(a[1]) or vote_of(*a, **k))
+    monkeypatch.setattr(
+        networks, "vote_of", lambda *a, **k: trained.append(a[1]) or vote_of(*a, **k)
+    )
     options = {"device": "cpu"}
     store = tmp_path / "private_prediction_networks"
     for rows in (votes[:1], votes):
-        table = sweep(chapter.network, rows, store=store, options=options, progress=False)
+        table = sweep(
+            chapter.network, rows, store=store, options=options, progress=False
+        )
     assert sorted(trained) == [0, 1, 2]
-    shared = read_store(tmp_path / "private_prediction_vote_networks").sort_values("model")
-    np.testing.assert_array_equal([as_codes(text) for text in shared["votes"]], together)
+    shared = read_store(tmp_path / "private_prediction_vote_networks").sort_values(
+        "model"
+    )
+    np.testing.assert_array_equal(
+        [as_codes(text) for text in shared["votes"]], together
+    )
     assert table["accuracy"].between(0, 1).all()
     expected = accounting.soft_vote_beta(5.0, 1e-5, answers=1)
     assert table["noise"][2] == pytest.approx(1 / expected)
@@ -150,66 +216,127 @@ def test_networks_of_a_vote_are_rows_that_all_votes_share(images, tmp_path, monk
 def test_the_clipping_norm_is_chosen_on_held_out_rows(images, monkeypatch):
     monkeypatch.setattr(networks, "HELD_OUT", 12)
     monkeypatch.setattr(networks, "DP_EPOCHS", 2)
-    given = {"dataset": "cifar10", "epsilon": 1.0, "epochs": 1, "seed": 0, "device": "cpu"}
+    given = {
+        "dataset": "cifar10",
+        "epsilon": 1.0,
+        "epochs": 1,
+        "seed": 0,
+        "device": "cpu",
+    }
     fits, fit = [], networks.DPSGD.fit
-    monkeypatch.setattr(networks.DPSGD, "fit", lambda self, X, y: fits.append((self, X)) or fit(self, X, y))
+    monkeypatch.setattr(
+        networks.DPSGD,
+        "fit",
+        lambda self, X, y: fits.append((self, X)) or fit(self, X, y),
+    )
     row = chapter.network_setting(clipping_norm=0.5, **given)
     ((model, X),) = fits
-    np.testing.assert_array_equal(X, images.X_train[:36])  # neither test rows nor held-out ones
+    # neither test rows nor held-out ones
+    np.testing.assert_array_equal(X, images.X_train[:36])
     assert (model.clipping_norm, model.steps, model.sample_rate) == (0.5, 3, 12 / 36)
-    assert row["noise"] == accounting.dp_sgd_noise_multiplier(1.0, 1e-5, sample_rate=12 / 36, steps=6, accountant="pld")
+    assert row["noise"] == accounting.dp_sgd_noise_multiplier(
+        1.0, 1e-5, sample_rate=12 / 36, steps=6, accountant="pld"
+    )
     assert row["accuracy"] in np.arange(13) / 12
     grid = grids.network_settings()
-    rows = pd.DataFrame(grid).assign(accuracy=[0.3, 0.3, 0.3, 0.2, 0.5, 0.5, 0.9, 0.0, 0.0, 0.1, 0.1, 0.1])
+    rows = pd.DataFrame(grid).assign(
+        accuracy=[0.3, 0.3, 0.3, 0.2, 0.5, 0.5, 0.9, 0.0, 0.0, 0.1, 0.1, 0.1]
+    )
     table = tables.clipping_norms(rows)
-    assert table.query("chosen")["clipping_norm"].tolist() == [0.1]  # the best mean, not the best seed
-    assert not tables.clipping_norms(rows.assign(accuracy=rows["accuracy"].replace(0.9, np.nan)))["chosen"].any()
+    # the best mean, not the best seed
+    assert table.query("chosen")["clipping_norm"].tolist() == [0.1]
+    assert not tables.clipping_norms(
+        rows.assign(accuracy=rows["accuracy"].replace(0.9, np.nan))
+    )["chosen"].any()
 
 
 def test_the_clipping_norm_in_use_is_that_of_the_stored_rows():
-    chosen = tables.clipping_norms(experiments.rows("private_prediction_network_settings")).query("chosen")
+    chosen = tables.clipping_norms(
+        experiments.rows("private_prediction_network_settings")
+    ).query("chosen")
     assert chosen["clipping_norm"].tolist() in ([], [networks.CLIPPING_NORM])
 
 
 def test_grids_have_each_point_once():
-    for grid in (*(make() for make in GRIDS.values()), grids.quick(), grids.times(), grids.networks()):
+    for grid in (
+        *(make() for make in GRIDS.values()),
+        grids.quick(),
+        grids.times(),
+        grids.networks(),
+    ):
         assert len({tuple(row.items()) for row in grid}) == len(grid)
         assert len({tuple(row) for row in grid}) == 1  # the same parameters in each
     for experiment in chapter.EXPERIMENTS:
         assert experiment.chapter == "private_prediction"
         assert experiments.find(experiment.name) is experiment
-        assert all(experiment.cost(row) > 0 for make in experiment.grids.values() for row in make())
+        assert all(
+            experiment.cost(row) > 0
+            for make in experiment.grids.values()
+            for row in make()
+        )
     trained = [
-        row for row in GRIDS["privacy"]() if row["method"] in ("model_sensitivity", "loss_perturbation", "dp_sgd")
+        row
+        for row in GRIDS["privacy"]()
+        if row["method"] in ("model_sensitivity", "loss_perturbation", "dp_sgd")
     ]
     assert all(row["answers"] is None for row in trained)
 
 
 def made_up(accuracy, **changed):
     """Rows of a grid whose accuracies are a function of the parameters."""
-    rows = pd.DataFrame([row for make in GRIDS.values() for row in make()]).drop_duplicates()
+    rows = pd.DataFrame(
+        [row for make in GRIDS.values() for row in make()]
+    ).drop_duplicates()
     rows = rows.assign(
-        accuracy=[accuracy(row) for row in rows.to_dict("records")], accuracy_std=0.001, noise=1.0, **changed
+        accuracy=[accuracy(row) for row in rows.to_dict("records")],
+        accuracy_std=0.001,
+        noise=1.0,
+        **changed,
     )
     return put_together(rows.assign(chosen_l2=0.01))
 
 
 def test_series_pick_their_points():
     rows = made_up(lambda row: 0.5)
-    assert list(series(rows, "model_sensitivity", "epsilon").x) == [0.1, 0.25, 0.5, 1.0, 2.0, 5.0]
-    assert list(series(rows, "subsample_aggregate", "answers", delta=1e-5).x)[:3] == [1, 2, 5]
-    assert len(series(rows, "loss_perturbation", "answers").x) == 1  # a released model: any number
-    assert list(series(rows, "loss_perturbation", "l2", epsilon=5.0).x) == [1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 5e-1]
+    assert list(series(rows, "model_sensitivity", "epsilon").x) == [
+        0.1,
+        0.25,
+        0.5,
+        1.0,
+        2.0,
+        5.0,
+    ]
+    assert list(series(rows, "subsample_aggregate", "answers", delta=1e-5).x)[:3] == [
+        1,
+        2,
+        5,
+    ]
+    # a released model: any number
+    assert len(series(rows, "loss_perturbation", "answers").x) == 1
+    assert list(series(rows, "loss_perturbation", "l2", epsilon=5.0).x) == [
+        1e-5,
+        1e-4,
+        1e-3,
+        1e-2,
+        1e-1,
+        5e-1,
+    ]
     assert series(rows, "dp_sgd", "epsilon", delta=0.0) is None
     with pytest.raises(KeyError):
         series(rows, "model_sensitivity", "epsilon").at(0.3)
 
 
 def test_crossing_is_told_by_the_points_around_it():
-    """Votes fall by 0.1 a decade from 0.6, loss perturbation stands at 0.41: they meet at 10^1.9, too close to 80."""
+    """Votes fall by 0.1 a decade from 0.6, loss perturbation stands at 0.41: they
+    meet at 10^1.9, too close to 80.
+    """
 
     def accuracy(row):
-        return 0.6 - 0.1 * math.log10(row["answers"]) if row["method"] == "subsample_aggregate" else 0.41
+        return (
+            0.6 - 0.1 * math.log10(row["answers"])
+            if row["method"] == "subsample_aggregate"
+            else 0.41
+        )
 
     assert crossing(Look(made_up(accuracy), "tight"), 0.0) == (60, 100)
     assert crossing_in_words((60, 80)) == "between B = 60 and 80"
@@ -221,7 +348,12 @@ def test_crossing_is_told_by_the_points_around_it():
 
 def test_statements_can_hold_and_fail_and_be_gaps():
     def paper_like(row):
-        rank = {"subsample_aggregate": 0.1, "loss_perturbation": 0.05, "dp_sgd": 0.3, "prediction_sensitivity": -0.3}
+        rank = {
+            "subsample_aggregate": 0.1,
+            "loss_perturbation": 0.05,
+            "dp_sgd": 0.3,
+            "prediction_sensitivity": -0.3,
+        }
         return 0.5 + rank.get(row["method"], 0.0)
 
     verdicts = statements(made_up(paper_like)).set_index("id")
@@ -231,7 +363,8 @@ def test_statements_can_hold_and_fail_and_be_gaps():
     assert verdicts.loc["pp034", "tight"] == "reversed"
     assert verdicts.loc["pp042", "published"] == "reversed"
     assert verdicts.loc["pp045", "tight"] == "reversed"  # no gain at all
-    assert verdicts.loc["pp038", "tight"] == "undecided"  # places that are known to be equal
+    # places that are known to be equal
+    assert verdicts.loc["pp038", "tight"] == "undecided"
     empty = statements(made_up(lambda row: math.nan))
     assert set(empty["tight"]) == {"gap"}
     assert set(empty["published"]) == {"gap"}
@@ -241,56 +374,109 @@ def test_statements_can_hold_and_fail_and_be_gaps():
 def test_thirty_arrows():
     rows = made_up(lambda row: 0.5 + 0.001 * (row["n_classes"] or 10))
     times = pd.DataFrame(grids.times())
-    steps = {"n": 1.0, "d": 0.8, "n_classes": 1.0, "n_models": 1.0, "answers": 0.0, "l2": 0.0}
-    seconds = [row["n"] * row["d"] * row["n_classes"] * row["n_models"] ** steps["n_models"] for row in grids.times()]
+    steps = {
+        "n": 1.0,
+        "d": 0.8,
+        "n_classes": 1.0,
+        "n_models": 1.0,
+        "answers": 0.0,
+        "l2": 0.0,
+    }
+    seconds = [
+        row["n"] * row["d"] * row["n_classes"] * row["n_models"] ** steps["n_models"]
+        for row in grids.times()
+    ]
     noise = np.random.default_rng(0).normal(0, 0.01, len(times))
-    times = times.assign(train_seconds=np.array(seconds) * np.exp(noise), predict_seconds=np.exp(noise))
+    times = times.assign(
+        train_seconds=np.array(seconds) * np.exp(noise), predict_seconds=np.exp(noise)
+    )
     table = arrows(rows, times)
     assert len(table) == 30
     ours = table.set_index(["hyperparameter", "quantity"])["ours"]
     assert ours["N", "training time"] == ours["T", "training time"] == "up"
     assert ours["B", "training time"] == ours["N", "inference time"] == "unchanged"
     assert ours["C", "accuracy"] == "up"
-    assert (ours["N", "privacy loss epsilon"], ours["B", "privacy loss epsilon"]) == ("down", "up")
-    gaps = arrows(made_up(lambda row: math.nan), pd.DataFrame(columns=["method", "varied"]))
+    assert (ours["N", "privacy loss epsilon"], ours["B", "privacy loss epsilon"]) == (
+        "down",
+        "up",
+    )
+    gaps = arrows(
+        made_up(lambda row: math.nan), pd.DataFrame(columns=["method", "varied"])
+    )
     assert gaps["ours"].isna().sum() == 18
-    # one convention for both columns of T: at a temperature over the number of votes both fall, at a fixed one neither
-    assert ours["T", "privacy loss epsilon"] == ours["T", "privacy failure probability delta"] == "down"
+    # one convention for both columns of T: at a temperature over the number of votes
+    # both fall, at a fixed one neither
+    assert (
+        ours["T", "privacy loss epsilon"]
+        == ours["T", "privacy failure probability delta"]
+        == "down"
+    )
 
 
 def test_noise_by_answers():
-    """Values of theory: 5.297 times too much noise at 100 answers, none at one; the released model does not grow."""
+    """Values of theory: 5.297 times too much noise at 100 answers, none at one; the
+    released model does not grow.
+    """
     table = noise_by_answers((1, 100), epsilon=1.0, delta=1e-5).set_index("answers")
     assert table.loc[100, "ratio"] == pytest.approx(5.29674416, rel=1e-6)
     assert table.loc[1, "ratio"] == pytest.approx(1.0, rel=1e-9)
-    assert table.loc[100, "exact"] == pytest.approx(10 * table.loc[100, "model"], rel=1e-9)
-    assert table.loc[100, "lead"] == pytest.approx(math.log(19) / 0.02472108218, rel=1e-6)
-    assert table.loc[100, "published_lead"] == pytest.approx(math.log(19) / 0.02040585129, rel=1e-6)
+    assert table.loc[100, "exact"] == pytest.approx(
+        10 * table.loc[100, "model"], rel=1e-9
+    )
+    assert table.loc[100, "lead"] == pytest.approx(
+        math.log(19) / 0.02472108218, rel=1e-6
+    )
+    assert table.loc[100, "published_lead"] == pytest.approx(
+        math.log(19) / 0.02040585129, rel=1e-6
+    )
 
 
 def test_regularisers_by_closed_form():
     table = volume_regularisers((2, 10, 100), epsilon=1.0).set_index("n_classes")
-    assert table["least"].tolist() == pytest.approx([0.7707470413, 1.750462939, 1.975004209], rel=1e-8)
+    assert table["least"].tolist() == pytest.approx(
+        [0.7707470413, 1.750462939, 1.975004209], rel=1e-8
+    )
     assert table["published"].tolist() == [2.0, 10.0, 100.0]
 
 
 def test_noise_in_the_loss():
-    """Test vectors of theory; at n l2 = 600 the volume costs 0.0015, and a class-wise density leaves rate 0.4993."""
+    """Test vectors of theory; at n l2 = 600 the volume costs 0.0015, and a
+    class-wise density leaves rate 0.4993.
+    """
     setting = {"n": 60_000, "d": 784, "n_classes": 10, "epsilon": 1.0}
     table = loss_noise((1e-2, 1e-5), deltas=(0.0, 1e-5), **setting)
     assert table["volume"].tolist()[:2] == pytest.approx([0.0014998750, 0.5], rel=1e-6)
     pure, normal = table.iloc[0], table.iloc[2]
-    assert pure["published"] == pure["split"] == pytest.approx(math.sqrt(7841) * 2 * math.sqrt(2), rel=1e-9)
-    assert pure["tight"] == pytest.approx(2 * math.sqrt(785) / (1 - 0.0014998750), rel=1e-8)
-    assert [normal["published"], normal["split"]] == pytest.approx([14.25823139, 13.5321616], rel=1e-8)
-    assert normal["published"] / normal["ratio"] == pytest.approx(normal["tight"], rel=1e-12)
-    assert 5.2759 < normal["tight"] < 5.95  # that of one shift of norm sqrt(2), and a union bound over nine
+    assert (
+        pure["published"]
+        == pure["split"]
+        == pytest.approx(math.sqrt(7841) * 2 * math.sqrt(2), rel=1e-9)
+    )
+    assert pure["tight"] == pytest.approx(
+        2 * math.sqrt(785) / (1 - 0.0014998750), rel=1e-8
+    )
+    assert [normal["published"], normal["split"]] == pytest.approx(
+        [14.25823139, 13.5321616], rel=1e-8
+    )
+    assert normal["published"] / normal["ratio"] == pytest.approx(
+        normal["tight"], rel=1e-12
+    )
+    # that of one shift of norm sqrt(2), and a union bound over nine
+    assert 5.2759 < normal["tight"] < 5.95
 
 
 def test_attack_catches_the_published_vote_only():
-    table = vote_attack(epsilon=1.0, n_models=4, trials=20_000, seed=0).set_index("analysis")
+    table = vote_attack(epsilon=1.0, n_models=4, trials=20_000, seed=0).set_index(
+        "analysis"
+    )
     assert list(table["caught"]) == [True, False]
     assert (table["audited"] <= table["exact"]).all()
-    assert table.loc["tight", "exact"] <= 1.0 < 1.85 < table.loc["published", "exact"] <= 2.0
+    assert (
+        table.loc["tight", "exact"]
+        <= 1.0
+        < 1.85
+        < table.loc["published", "exact"]
+        <= 2.0
+    )
     few = vote_attack(epsilon=1.0, n_models=4, trials=50, seed=0)
     assert list(few["caught"]) == [False, False]  # without power nothing is caught

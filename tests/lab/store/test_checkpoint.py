@@ -1,4 +1,6 @@
-"""Checkpoints in a store: a row whose process is killed goes on, whatever is damaged, full, or there twice."""
+"""Checkpoints in a store: a row whose process is killed goes on, whatever is
+damaged, full, or there twice.
+"""
 
 import errno
 import hashlib
@@ -9,7 +11,14 @@ import warnings
 import pytest
 import torch
 
-from dpnotes.lab.store import _checkpoint, checkpoint, read_store, sweep, unfinished, verify
+from dpnotes.lab.store import (
+    _checkpoint,
+    checkpoint,
+    read_store,
+    sweep,
+    unfinished,
+    verify,
+)
 from tests.lab.store import toys
 
 GRID = [{"kind": "mlp"}]
@@ -47,7 +56,9 @@ def train(store, grid=GRID):
 
 @pytest.fixture
 def stopped(store, monkeypatch):
-    """A store whose only row was stopped after three epochs, and the file of its state."""
+    """A store whose only row was stopped after three epochs, and the file of its
+    state.
+    """
     real, written = _checkpoint.replace_file, []
 
     def write(*arguments):
@@ -67,7 +78,12 @@ def stopped(store, monkeypatch):
 @pytest.fixture
 def states(monkeypatch):
     """Epochs of the states that are handed to learners, and of those that are kept."""
-    loaded, kept, load, write = [], [], _checkpoint.RowCheckpoint.load, _checkpoint.replace_file
+    loaded, kept, load, write = (
+        [],
+        [],
+        _checkpoint.RowCheckpoint.load,
+        _checkpoint.replace_file,
+    )
 
     def recorded(self, training):
         state = load(self, training)
@@ -88,16 +104,23 @@ def test_a_row_goes_on_and_leaves_nothing(stopped, undisturbed, states, capfd):
     key = file.parent.name.removesuffix(".states")
     assert unfinished(store.parent) == {key: file.stat().st_size}
     torch.save(read(file) | {"seconds": 5000.0}, told := io.BytesIO())
-    file.write_bytes(hashlib.blake2b(told.getbuffer(), digest_size=16).digest() + told.getvalue())
+    file.write_bytes(
+        hashlib.blake2b(told.getbuffer(), digest_size=16).digest() + told.getvalue()
+    )
     assert train(store) == undisturbed
     assert states == ([3], [4, 5])
-    assert f"row {key} goes on from a checkpoint of 0.1 MB, made after 5000 s of it" in capfd.readouterr().err
+    assert (
+        f"row {key} goes on from a checkpoint of 0.1 MB, made after 5000 s of it"
+        in capfd.readouterr().err
+    )
     assert 5000 < read_store(store)["seconds"].item() < 6000
     assert unfinished(store.parent) == {}
     assert not file.parent.exists()
 
 
-def test_what_a_kill_after_storing_leaves_is_removed_by_the_next_sweep(stopped, monkeypatch):
+def test_what_a_kill_after_storing_leaves_is_removed_by_the_next_sweep(
+    stopped, monkeypatch
+):
     store, _ = stopped
     with monkeypatch.context() as patch:
         patch.setattr("dpnotes.lab.store._sweep.forget", lambda *_: None)
@@ -115,7 +138,9 @@ def test_a_damaged_state_is_left_out_with_a_word(stopped, undisturbed, states, d
     middle = len(content) // 2
     changed = {
         "cut": content[:-1],
-        "turned": content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
+        "turned": (
+            content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+        ),
         "head": content[1:],
         "empty": b"",
         "foreign": b"\x80\x04.\n\n",
@@ -133,7 +158,9 @@ def test_a_state_of_another_row_or_setting_is_not_continued(stopped, states):
     assert states[0] == [None, None]
 
 
-def test_a_full_disk_stops_no_training_and_is_warned_of_once(store, undisturbed, monkeypatch):
+def test_a_full_disk_stops_no_training_and_is_warned_of_once(
+    store, undisturbed, monkeypatch
+):
     full, real = [], os.fsync
 
     def fsync(file):
@@ -150,7 +177,9 @@ def test_a_full_disk_stops_no_training_and_is_warned_of_once(store, undisturbed,
     assert [str(each.message).count("No space left on device") for each in found] == [1]
 
 
-def test_a_quick_training_and_one_outside_of_a_sweep_keep_nothing(store, states, monkeypatch):
+def test_a_quick_training_and_one_outside_of_a_sweep_keep_nothing(
+    store, states, monkeypatch
+):
     assert checkpoint() is None
     toys.train(**GRID[0])
     train(store)

@@ -26,7 +26,9 @@ def gather(places, compute, tmp_path, **options):
     calls = tmp_path / "calls"
     calls.write_text("")
     options["calls"] = calls
-    table = collect(toys.plain, GRID, compute=compute, options=options, progress=False, **places)
+    table = collect(
+        toys.plain, GRID, compute=compute, options=options, progress=False, **places
+    )
     assert table["index"].tolist() == [5, 3, 8]
     return table, lines(calls)
 
@@ -45,8 +47,16 @@ def test_stored_shows_gaps_and_runs_nothing(places, tmp_path):
     assert "third" in gaps  # a metric that other rows have
 
 
-def test_missing_runs_what_both_stores_lack_and_takes_the_published_first(places, tmp_path):
-    sweep(toys.plain, GRID[:1], store=places["runs"], options={"scale": 2.0}, progress=False)
+def test_missing_runs_what_both_stores_lack_and_takes_the_published_first(
+    places, tmp_path
+):
+    sweep(
+        toys.plain,
+        GRID[:1],
+        store=places["runs"],
+        options={"scale": 2.0},
+        progress=False,
+    )
     table, calls = gather(places, "missing", tmp_path)
     assert calls == ["8"]
     assert table["third"].tolist() == [5 / 3, 1.0, 8 / 3]
@@ -73,7 +83,9 @@ def test_a_store_that_is_not_there_is_named(tmp_path):
         lambda: adopt(path, tmp_path / "other.csv"),
         lambda: verify(toys.plain, path, sample=[], tolerance={}),
     ):
-        with pytest.raises(FileNotFoundError, match=r"there is no such store: .*none\.csv"):
+        with pytest.raises(
+            FileNotFoundError, match=r"there is no such store: .*none\.csv"
+        ):
             use()
     assert not list(tmp_path.iterdir())
 
@@ -88,7 +100,9 @@ def of_version(version, factor):
 
 @pytest.fixture
 def times(tmp_path):
-    """A published store of three rows, and runs of four: equal in two, unlike in one, one that is new."""
+    """A published store of three rows, and runs of four: equal in two, unlike in
+    one, one that is new.
+    """
     published, runs = tmp_path / "published.csv", tmp_path / "runs"
     sweep(of_version(1, 1.0), GRID, store=tmp_path / "first", progress=False)
     adopt(tmp_path / "first", published)
@@ -100,7 +114,12 @@ def times(tmp_path):
 def test_adopting_other_metrics_is_refused_as_a_whole_or_replaces(times):
     published, runs = times
     before, old = published.read_bytes(), read_store(published).set_index("index")
-    with pytest.raises(StoreError, match=r"other metrics in 1 of the rows .* first in row \w{12} \(\{'index': 8\}\)"):
+    with pytest.raises(
+        StoreError,
+        match=(
+            r"other metrics in 1 of the rows .* first in row \w{12} \(\{'index': 8\}\)"
+        ),
+    ):
         adopt(runs, published)
     assert published.read_bytes() == before
     assert adopt(runs, published, replace=True) == (2, 2)
@@ -116,7 +135,10 @@ def test_adopting_other_metrics_is_refused_as_a_whole_or_replaces(times):
 def test_adopting_takes_the_rows_of_a_grid_only_and_from_a_table_too(times, tmp_path):
     destination = tmp_path / "results" / "new.csv"
     grid = [{"index": 9}, {"index": 77}]
-    assert adopt(times[1], destination, experiment=of_version(1, 1.0), grid=grid) == (1, 0)
+    assert adopt(times[1], destination, experiment=of_version(1, 1.0), grid=grid) == (
+        1,
+        0,
+    )
     assert read_store(destination)["index"].tolist() == [9]
     assert adopt(times[0], destination) == (3, 0)  # that of another branch
     assert set(read_store(destination)["index"]) == {5, 3, 8, 9}
@@ -125,14 +147,21 @@ def test_adopting_takes_the_rows_of_a_grid_only_and_from_a_table_too(times, tmp_
 @pytest.mark.parametrize("replace", [False, True])
 def test_an_earlier_version_replaces_no_later_one(replace, tmp_path):
     for version in (1, 2):
-        sweep(of_version(version, float(version)), GRID[:1], store=tmp_path / str(version), progress=False)
+        sweep(
+            of_version(version, float(version)),
+            GRID[:1],
+            store=tmp_path / str(version),
+            progress=False,
+        )
     adopt(tmp_path / "2", tmp_path / "published.csv")
     before = (tmp_path / "published.csv").read_bytes()
     assert adopt(tmp_path / "1", tmp_path / "published.csv", replace=replace) == (0, 0)
     assert (tmp_path / "published.csv").read_bytes() == before
 
 
-def test_adopting_a_later_version_needs_no_force_and_other_experiments_are_refused(times, tmp_path):
+def test_adopting_a_later_version_needs_no_force_and_other_experiments_are_refused(
+    times, tmp_path
+):
     published, _ = times
     sweep(of_version(2, 3.0), GRID[:1], store=tmp_path / "later", progress=False)
     assert adopt(tmp_path / "later", published) == (1, 0)
@@ -140,13 +169,25 @@ def test_adopting_a_later_version_needs_no_force_and_other_experiments_are_refus
     assert kept.loc[[5, 3, 8], "version"].tolist() == [2, 1, 1]
     assert kept.loc[5, "answer"] == 15.0
     sweep(toys.plain, GRID, store=tmp_path / "other", progress=False)
-    with pytest.raises(StoreError, match=r"hold rows of different experiments: toys\.plain, toys\.versioned"):
+    with pytest.raises(
+        StoreError,
+        match=r"hold rows of different experiments: toys\.plain, toys\.versioned",
+    ):
         adopt(tmp_path / "other", published)
     with pytest.raises(StoreError, match=r"has no row '\w{12}' of 'toys\.plain'"):
         verify(toys.plain, published, sample=kept["row"], tolerance={})
 
 
-EVERY_KIND = {"n": 1, "y": 1.0, "up": math.inf, "word": "a", "flag": True, "none": None, "data": "d1", "device": "d"}
+EVERY_KIND = {
+    "n": 1,
+    "y": 1.0,
+    "up": math.inf,
+    "word": "a",
+    "flag": True,
+    "none": None,
+    "data": "d1",
+    "device": "d",
+}
 
 
 @pytest.mark.parametrize(
@@ -166,7 +207,9 @@ EVERY_KIND = {"n": 1, "y": 1.0, "up": math.inf, "word": "a", "flag": True, "none
         ({"more": 1}, "more"),
     ],
 )
-def test_verify_names_the_metric_that_differs_and_keeps_what_it_found(tmp_path, now, metric):
+def test_verify_names_the_metric_that_differs_and_keeps_what_it_found(
+    tmp_path, now, metric
+):
     found = EVERY_KIND
 
     def mutable(x):
@@ -176,12 +219,34 @@ def test_verify_names_the_metric_that_differs_and_keeps_what_it_found(tmp_path, 
     found = EVERY_KIND | now
     kept = tmp_path / "kept.csv"
     for _ in range(2):  # the newest alone is kept
-        report = verify(mutable, tmp_path / "toy", sample=rows, tolerance={"y": 10.0, "word": 10.0}, keep=kept)
-    assert list(report) == ["row", "metric", "stored", "recomputed", "difference", "tolerance", "agrees"]
-    assert set(report["metric"]) == {"n", "y", "up", "word", "flag", "data"} | {*now} - {"device"}
-    assert report.loc[~report["agrees"], "metric"].tolist() == ([metric] if metric else [])
+        report = verify(
+            mutable,
+            tmp_path / "toy",
+            sample=rows,
+            tolerance={"y": 10.0, "word": 10.0},
+            keep=kept,
+        )
+    assert list(report) == [
+        "row",
+        "metric",
+        "stored",
+        "recomputed",
+        "difference",
+        "tolerance",
+        "agrees",
+    ]
+    assert set(report["metric"]) == {"n", "y", "up", "word", "flag", "data"} | {
+        *now
+    } - {"device"}
+    assert report.loc[~report["agrees"], "metric"].tolist() == (
+        [metric] if metric else []
+    )
     (line,) = pd.read_csv(kept, keep_default_na=False).to_dict("records")
-    assert (line["store"], line["row"], line["differing"]) == ("toy", report["row"][0], metric or "")
+    assert (line["store"], line["row"], line["differing"]) == (
+        "toy",
+        report["row"][0],
+        metric or "",
+    )
     assert line["metrics"] == len(report)
     assert line["date"].endswith("Z")
 
@@ -198,7 +263,9 @@ def test_verify_names_the_metric_that_differs_and_keeps_what_it_found(tmp_path, 
         (100, 121, lambda count: 2 * count**0.5, False),
     ],
 )
-def test_floats_may_differ_by_a_billionth_and_metrics_by_their_tolerance(tmp_path, stored, now, tolerance, agrees):
+def test_floats_may_differ_by_a_billionth_and_metrics_by_their_tolerance(
+    tmp_path, stored, now, tolerance, agrees
+):
     found = stored
 
     def drifting(x):
@@ -213,8 +280,12 @@ def test_floats_may_differ_by_a_billionth_and_metrics_by_their_tolerance(tmp_pat
 
 def test_verify_takes_the_rows_that_it_is_told(tmp_path):
     grid = [{"index": index} for index in range(4)]
-    rows = sweep(toys.plain, grid, store=tmp_path / "toy", progress=False)["row"].tolist()
-    report = verify(toys.plain, tmp_path / "toy", sample=[rows[3], rows[1]], tolerance={})
+    rows = sweep(toys.plain, grid, store=tmp_path / "toy", progress=False)[
+        "row"
+    ].tolist()
+    report = verify(
+        toys.plain, tmp_path / "toy", sample=[rows[3], rows[1]], tolerance={}
+    )
     assert report["row"].unique().tolist() == [rows[3], rows[1]]
     with pytest.raises(StoreError, match="no row 'lost'"):
         verify(toys.plain, tmp_path / "toy", sample=["lost"], tolerance={})

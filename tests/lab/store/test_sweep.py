@@ -1,4 +1,6 @@
-"""Running a grid: what is missing and no more, in order, here or in workers, with where it comes from."""
+"""Running a grid: what is missing and no more, in order, here or in workers, with
+where it comes from.
+"""
 
 import datetime
 import functools
@@ -34,7 +36,9 @@ def calls(tmp_path):
 
 
 def run(store, grid=GRID, n_jobs=None, **options):
-    return sweep(toys.plain, grid, store=store, options=options, n_jobs=n_jobs, progress=False)
+    return sweep(
+        toys.plain, grid, store=store, options=options, n_jobs=n_jobs, progress=False
+    )
 
 
 def test_a_second_call_runs_only_what_the_first_has_not(store, calls):
@@ -63,11 +67,29 @@ def test_a_row_of_an_earlier_version_is_computed_anew(store, tmp_path):
     places = {"published": store, "runs": tmp_path / "runs"}
     shown = collect(of_version(2), grid, compute="stored", **places)
     assert shown["version"].fillna(0).tolist() == [1, 0]  # shown as what it is
-    assert collect(of_version(2), grid, compute="missing", progress=False, **places)["y"].tolist() == [2, 4]
-    assert sweep(of_version(2), grid, store=store, progress=False)["y"].tolist() == [2, 4]
-    assert sweep(of_version(1), grid, store=store, progress=False)["y"].tolist() == [2, 4]  # a later one stays
-    with pytest.warns(UserWarning, match="stays as version 2 made it; this row is of version 1"):
-        mine = collect(of_version(1), grid[:1], compute="all", published=store, runs=store, progress=False)
+    assert collect(of_version(2), grid, compute="missing", progress=False, **places)[
+        "y"
+    ].tolist() == [2, 4]
+    assert sweep(of_version(2), grid, store=store, progress=False)["y"].tolist() == [
+        2,
+        4,
+    ]
+    # a later one stays
+    assert sweep(of_version(1), grid, store=store, progress=False)["y"].tolist() == [
+        2,
+        4,
+    ]
+    with pytest.warns(
+        UserWarning, match="stays as version 2 made it; this row is of version 1"
+    ):
+        mine = collect(
+            of_version(1),
+            grid[:1],
+            compute="all",
+            published=store,
+            runs=store,
+            progress=False,
+        )
     assert mine["y"].tolist() == [1]
     assert read_store(store).set_index("x")["y"].to_dict() == {1: 2, 2: 4}
 
@@ -90,10 +112,17 @@ def test_rows_come_in_the_order_of_the_grid(store, tmp_path, n_jobs):
     run(store, [{"index": 1}, {"index": 99}])
     table = run(store, n_jobs=n_jobs, pids=tmp_path / "pids", pause=0.1)
     assert table["index"].tolist() == [5, 3, 8, 1]
-    assert table["third"].tolist() == [index / 3 for index in (5, 3, 8, 1)]  # to the last bit
+    # to the last bit
+    assert table["third"].tolist() == [index / 3 for index in (5, 3, 8, 1)]
     assert table.index.tolist() == [0, 1, 2, 3]
     assert (set(lines(tmp_path / "pids")) == {str(os.getpid())}) == (n_jobs is None)
-    dtypes = {"index": "int64", "third": "float64", "even": "bool", "count": "int64", "empty": "float64"}
+    dtypes = {
+        "index": "int64",
+        "third": "float64",
+        "even": "bool",
+        "count": "int64",
+        "empty": "float64",
+    }
     assert {name: str(table[name].dtype) for name in dtypes} == dtypes
 
 
@@ -109,20 +138,46 @@ def test_a_row_says_where_it_comes_from(store):
     before = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
     row = sweep(measured, [{"x": 1}], store=store, progress=False).iloc[0]
     assert list(row.index[:5]) == ["row", "experiment", "x", "seconds", "y"]
-    provenance = ["data", "device", "version", "dpnotes", "commit", "python", "torch", "numpy", "scikit_learn"]
+    provenance = [
+        "data",
+        "device",
+        "version",
+        "dpnotes",
+        "commit",
+        "python",
+        "torch",
+        "numpy",
+        "scikit_learn",
+    ]
     assert list(row.index[5:]) == [*provenance, "machine", "date"]
-    assert before <= datetime.datetime.fromisoformat(row["date"]) <= datetime.datetime.now(datetime.UTC)
+    assert (
+        before
+        <= datetime.datetime.fromisoformat(row["date"])
+        <= datetime.datetime.now(datetime.UTC)
+    )
     assert (row["data"], row["device"], row["version"]) == ("sha256:12", "cpu", 1)
-    assert (row["dpnotes"], row["python"]) == (dpnotes.__version__, platform.python_version())
+    assert (row["dpnotes"], row["python"]) == (
+        dpnotes.__version__,
+        platform.python_version(),
+    )
     assert row["machine"].endswith(" cores)")
     assert not platform.node() or platform.node() not in row["machine"]
 
 
 def test_the_commit_is_that_of_the_checkout_of_the_package_alone(tmp_path):
     def git(*arguments):
-        who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+        who = [
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@b",
+            "-c",
+            "commit.gpgsign=false",
+        ]
         command = ["git", "-C", str(tmp_path), *who, *arguments]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(
+            command, check=True, capture_output=True, text=True
+        ).stdout.strip()
 
     (tmp_path / "dpnotes").mkdir()
     (tmp_path / "dpnotes" / "a.py").write_text("a = 1\n")
@@ -136,13 +191,16 @@ def test_the_commit_is_that_of_the_checkout_of_the_package_alone(tmp_path):
     assert commit(tmp_path) == head
     (tmp_path / "dpnotes" / "a.py").write_text("a = 2\n")
     assert commit(tmp_path) == head + "+"
-    assert commit(tmp_path / "dpnotes") is None  # as site-packages inside another project's checkout
+    # as site-packages inside another project's checkout
+    assert commit(tmp_path / "dpnotes") is None
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_a_row_that_fails_is_named_and_the_others_are_kept(store, calls, n_jobs):
     grid = [{"index": index} for index in range(12)]
-    with pytest.raises(RuntimeError, match=r"toys.plain failed with \{'index': 3\}: .*index 3: no") as raised:
+    with pytest.raises(
+        RuntimeError, match=r"toys.plain failed with \{'index': 3\}: .*index 3: no"
+    ) as raised:
         run(store, grid, bad=[3], calls=calls, pause=0.05, n_jobs=n_jobs)
     assert "index 3: no" in str(raised.value.__cause__)
     if n_jobs:
@@ -164,10 +222,13 @@ def test_an_interrupt_keeps_the_rows_before_it(store):
     assert set(read_store(store)["index"]) == {5, 3}
 
 
-def test_a_worker_that_dies_ends_the_sweep_with_a_sentence_and_the_next_goes_on(store, calls):
+def test_a_worker_that_dies_ends_the_sweep_with_a_sentence_and_the_next_goes_on(
+    store, calls
+):
     grid = [{"index": index} for index in range(8)]
     with pytest.raises(
-        ChildProcessError, match=r"toys.plain lost a worker \(Termin.*are in .*toy: the same command goes"
+        ChildProcessError,
+        match=r"toys.plain lost a worker \(Termin.*are in .*toy: the same command goes",
     ):
         run(store, grid, deadly=[5], calls=calls, pause=0.2, n_jobs=2)
     kept = set(read_store(store)["index"])
@@ -182,7 +243,12 @@ def test_an_experiment_defined_on_the_spot_runs_in_workers(store):
     def local(index):
         return {"y": factor * index}
 
-    assert sweep(local, GRID, store=store, n_jobs=2, progress=False)["y"].tolist() == [15, 9, 24, 3]
+    assert sweep(local, GRID, store=store, n_jobs=2, progress=False)["y"].tolist() == [
+        15,
+        9,
+        24,
+        3,
+    ]
     with joblib.parallel_config(backend="threading", n_jobs=2):
         table = run(store / "threads")
     assert table["count"].tolist() == [5, 3, 8, 1]
@@ -190,15 +256,20 @@ def test_an_experiment_defined_on_the_spot_runs_in_workers(store):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:distributed")
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # sockets that distributed leaves to the collector
+# sockets that distributed leaves to the collector
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_rows_are_computed_on_a_dask_cluster(store, tmp_path):
     grid = [{"index": index} for index in range(8)]
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0"
+        ) as cluster,
         distributed.Client(cluster),
         joblib.parallel_config(backend="dask"),
     ):
-        with pytest.raises(RuntimeError, match=r"failed with \{'index': 6\}: .*index 6: no"):
+        with pytest.raises(
+            RuntimeError, match=r"failed with \{'index': 6\}: .*index 6: no"
+        ):
             run(store, grid, bad=[6], pids=tmp_path / "pids")
         assert run(store, grid, pids=tmp_path / "pids")["count"].tolist() == [*range(8)]
     assert str(os.getpid()) not in lines(tmp_path / "pids")
@@ -206,15 +277,36 @@ def test_rows_are_computed_on_a_dask_cluster(store, tmp_path):
 
 @pytest.mark.slow
 def test_no_fault_costs_a_row(repository):
-    """A few faults of each cheap kind; all of them, many times, are tried by ``make campaign``."""
-    command = [sys.executable, "-m", "tests.faults", "--fraction", "0.05", "writer", "disk", "folder", "foreign"]
+    """A few faults of each cheap kind; all of them, many times, are tried by ``make
+    campaign``.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "tests.faults",
+        "--fraction",
+        "0.05",
+        "writer",
+        "disk",
+        "folder",
+        "foreign",
+    ]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        command,
+        cwd=repository,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert " 0 rows lost" in done.stdout.splitlines()[-1]
 
 
-def test_progress_is_shown_on_standard_error_or_not_at_all(store, tmp_path, capfd, monkeypatch):
+def test_progress_is_shown_on_standard_error_or_not_at_all(
+    store, tmp_path, capfd, monkeypatch
+):
     sweep(toys.plain, GRID, store=store)
     assert "toys.plain: 100%" in capfd.readouterr().err
     run(tmp_path / "other")
@@ -229,14 +321,28 @@ def test_progress_is_shown_on_standard_error_or_not_at_all(store, tmp_path, capf
     ("grid", "kind", "reason"),
     [
         ([], ValueError, "grid must have at least one row"),
-        ([{"index": 1}, {"index": 1.0}], ValueError, r"grid\[1\] is the same row as grid\[0\]"),
+        (
+            [{"index": 1}, {"index": 1.0}],
+            ValueError,
+            r"grid\[1\] is the same row as grid\[0\]",
+        ),
         ([{"index": math.nan}], ValueError, "'index' must be finite, got nan"),
         ([{"index": [1]}], TypeError, r"grid\[0\]: 'index' must be a plain scalar"),
-        ([{"index": 1, "seconds": 1}], ValueError, "'seconds' must be a Python name that is not an option"),
-        ([{"index": 1, "scale": 1.0}], ValueError, "'scale' must be a Python name that is not an option"),
+        (
+            [{"index": 1, "seconds": 1}],
+            ValueError,
+            "'seconds' must be a Python name that is not an option",
+        ),
+        (
+            [{"index": 1, "scale": 1.0}],
+            ValueError,
+            "'scale' must be a Python name that is not an option",
+        ),
     ],
 )
-def test_a_grid_that_is_none_is_refused_before_anything_is_run(store, calls, grid, kind, reason):
+def test_a_grid_that_is_none_is_refused_before_anything_is_run(
+    store, calls, grid, kind, reason
+):
     with pytest.raises(kind, match=reason):
         run(store, grid, calls=calls, scale=2.0)
     assert not store.exists()
@@ -253,7 +359,10 @@ def test_rows_may_differ_in_their_parameters_and_none_is_one(store):
     assert table["clip"].isna().tolist() == [True, True, False]
 
 
-@pytest.mark.parametrize("function", [lambda x: {"y": x}, functools.partial(toys.plain, scale=2.0), "no function"])
+@pytest.mark.parametrize(
+    "function",
+    [lambda x: {"y": x}, functools.partial(toys.plain, scale=2.0), "no function"],
+)
 def test_an_experiment_without_a_name_is_refused(store, function):
     with pytest.raises(TypeError, match="experiment must be a function defined by def"):
         sweep(function, [{"x": 1}], store=store, progress=False)
@@ -271,13 +380,21 @@ def test_a_result_that_is_no_flat_dict_of_scalars_is_refused(store, returned, re
     def odd(x):
         return returned
 
-    with pytest.raises(RuntimeError, match=rf"odd failed with \{{'x': 1\}}: .*{reason}"):
+    with pytest.raises(
+        RuntimeError, match=rf"odd failed with \{{'x': 1\}}: .*{reason}"
+    ):
         sweep(odd, [{"x": 1}], store=store, progress=False)
 
 
 def test_numpy_numbers_and_missing_ones_are_metrics(store):
     def odd(x):
-        return {"mean": np.float32(0.5), "many": np.int64(3), "none": None, "nan": math.nan, "inf": math.inf}
+        return {
+            "mean": np.float32(0.5),
+            "many": np.int64(3),
+            "none": None,
+            "nan": math.nan,
+            "inf": math.inf,
+        }
 
     row = sweep(odd, [{"x": 1}], store=store, progress=False).iloc[0]
     assert (row["mean"], row["many"], row["inf"]) == (0.5, 3, math.inf)

@@ -1,4 +1,6 @@
-"""Experiments in a module that worker processes can import: some need no learning, one trains for a second."""
+"""Experiments in a module that worker processes can import: some need no learning,
+one trains for a second.
+"""
 
 import hashlib
 import os
@@ -36,7 +38,13 @@ def plain(index, *, scale=1.0, pause=0.0, calls=None, pids=None, bad=(), deadly=
         raise UnpicklableError(index, "no")
     if index in deadly:
         os.kill(os.getpid(), 9)
-    return {"third": scale * index / 3, "even": index % 2 == 0, "label": f"row {index}", "count": index, "empty": None}
+    return {
+        "third": scale * index / 3,
+        "even": index % 2 == 0,
+        "label": f"row {index}",
+        "count": index,
+        "empty": None,
+    }
 
 
 class UnpicklableError(Exception):
@@ -52,12 +60,27 @@ def train(*, kind="mlp", seed=0, epochs=5):
 
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(36, 3 * 64)).astype(np.float32), np.arange(36) % 3
-    common = {"epochs": epochs, "batch_size": 12, "device": "cpu", "random_state": 0, "checkpoint": checkpoint()}
+    common = {
+        "epochs": epochs,
+        "batch_size": 12,
+        "device": "cpu",
+        "random_state": 0,
+        "checkpoint": checkpoint(),
+    }
     make = {
         "mlp": partial(NetworkClassifier, None, architecture="mlp", hidden=(16,)),
-        "residual": partial(NetworkClassifier, (3, 8, 8), architecture="residual", augmentation="crop-flip"),
+        "residual": partial(
+            NetworkClassifier,
+            (3, 8, 8),
+            architecture="residual",
+            augmentation="crop-flip",
+        ),
     }[kind]
-    subsets = [range(36)] if kind == "residual" else [range(25), range(30), range(6, 36)]
+    subsets = (
+        [range(36)] if kind == "residual" else [range(25), range(30), range(6, 36)]
+    )
     networks = make(**common).fit_many(X, y, subsets, n_classes=3, seed=seed).networks
-    weights = hashlib.sha256(b"".join(value.numpy().tobytes() for value in networks.parameters.values()))
+    weights = hashlib.sha256(
+        b"".join(value.numpy().tobytes() for value in networks.parameters.values())
+    )
     return {"weights": weights.hexdigest()[:16], "loss": float(networks.loss.sum())}
