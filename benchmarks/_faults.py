@@ -1,4 +1,4 @@
-"""Thirty trainings with a planted fault and ten sound ones, each with its claim: what
+"""31 trainings with a planted fault and ten sound ones, each with its claim: what
 ``audit_faults.py`` audits.
 
 The broken ones protect nothing that they claim to protect. Each is written as its
@@ -98,7 +98,7 @@ class Descent:
             velocity, direction = self.moved(velocity, total, drawn)
             path.append(
                 (1 - self.decay) * w
-                - self.learning_rate / (self.rate * EXPECTED) * direction
+                - self.learning_rate / (self.rate * self.expected(Z)) * direction
             )
             if self.finished(Z, y, path[-1]):
                 break
@@ -106,6 +106,10 @@ class Descent:
 
     def prepared(self, X: Floats) -> Floats:
         return with_ones(X)
+
+    def expected(self, Z: Floats) -> int:
+        """The number of records by which steps are scaled."""
+        return EXPECTED
 
     def batches(self, generator: np.random.Generator, n: int) -> Iterator[Floats]:
         for _ in range(self.steps):
@@ -402,6 +406,22 @@ class AdaptiveClip(Descent):
         return gradients.sum(axis=0), float(np.linalg.norm(gradients, axis=1).max())
 
 
+class StepFromCount(Descent):
+    """Steps are divided by the number of records, which the guarantee hides; 2,000
+    noisy weights show it by their length.
+    """
+
+    def prepared(self, X: Floats) -> Floats:
+        return np.cos(X @ WAVES)
+
+    def expected(self, Z: Floats) -> int:
+        return len(Z)
+
+
+# public random features, as in a kernel machine
+WAVES = np.random.default_rng(7).normal(size=(D, 2_000))
+
+
 # A noisy sum
 
 
@@ -605,7 +625,8 @@ def largest_step(steps: Floats, x: Floats, label: Any) -> float:
 
 
 def _target(train: Any, words: str | None = None, **more: Any) -> Target:
-    return Target(train, train.claim, words or str(type(train).__doc__), **more)
+    words = words or " ".join(str(type(train).__doc__).split())
+    return Target(train, train.claim, words, **more)
 
 
 def _estimator(kind: type, **settings: Any) -> Target:
@@ -643,6 +664,7 @@ FAULTS: dict[str, Target] = {
     "Laplace for L2": _target(LaplaceForL2(noise=0.4)),
     "replace-one as add-remove": _target(ReplaceOne(adjacency="replace-one")),
     "count published": _target(CountPublished()),
+    "step from the count": _target(StepFromCount(steps=1, noise=8.0)),
     "low entropy": _target(LowEntropy()),
     "answers not composed": _target(EachForItself(noise=2.0)),
     "threshold without noise": _target(ThresholdExact()),

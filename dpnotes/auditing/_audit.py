@@ -92,9 +92,9 @@ def audit(
         Either a function or an estimator. A function ``train(X, y, seed)`` returns
         everything that is released, for example a fitted model, weights or a number.
         From the result the audit derives these scores, if the result offers them: the
-        log-odds or margin of the canary's label, the weights along the canary, and the
-        projection of the result on the direction in which pilot runs with and without
-        the canary differ. To define your own scores, return a function of records,
+        log-odds or margin of the canary's label, the weights along the canary, the
+        length (Euclidean norm) of the result, and the projection of the result on the
+        direction in which pilot runs with and without the canary differ. To define your own scores, return a function of records,
         ``lambda X: values``; its values are the scores. All random choices must follow
         from the seed or come from the operating system. If workers would copy a
         generator that the function retains between calls, the audit raises an error. An
@@ -103,12 +103,14 @@ def audit(
         does a ``noise_seed`` that is not None. If ``noise_seed`` is None, the noise
         comes from the operating system, and no two audits are alike.
     X : array_like of numbers, shape [n, ...]
-        Features of the records.
+        Features of the records. No guarantee covers the report: to publish it, for
+        example in a statement, audit on public or synthetic records.
     y : array_like, shape [n]
         Class labels in their original form, or numbers to predict.
     claim : PrivacyProfile, optional
         The guarantee to test, for data sets of at most n records; its adjacency defines
-        the neighbouring data sets. For zero-out, ``train`` must treat a record of zeros
+        the neighbouring data sets. For add-remove, the data set with the canary has one
+        record more than the data set without it. For zero-out, ``train`` must treat a record of zeros
         with a label outside the classes (the largest class plus 1, or an empty text) as
         an empty record, as the estimators of this package do. Default: the ``profile_``
         of the fitted estimator. A function has no default claim; the report then
@@ -234,7 +236,9 @@ def audit(
     adjacency = "add-remove" if claim is None else claim.adjacency
     found, place = find_canaries(X, y, within)
     keep = np.arange(len(X)) != place
-    neighbours = Neighbours(X[keep], y[keep], adjacency, _empty(training, adjacency, X))
+    neighbours = Neighbours(
+        X[keep], y[keep], adjacency, _empty(training.labels, adjacency, X)
+    )
     report = _Audit(runner, neighbours, within, claim, confidence, random_state).report(
         found
     )
@@ -618,17 +622,12 @@ def _records(X: ArrayLike, y: ArrayLike) -> Data:
     return X, y
 
 
-def _empty(training: Training, adjacency: str, X: NDArray[Any]) -> Record | None:
-    """Record that contributes nothing, or None; it also replaces a removed record if
-    n is public.
-    """
-    own = isinstance(last_of(training.estimator), methods.PrivateClassifier)
-    if adjacency == "replace-one" or (adjacency == "add-remove" and not own):
+def _empty(labels: NDArray[Any], adjacency: str, X: NDArray[Any]) -> Record | None:
+    """Record that contributes nothing, under zero-out; else None."""
+    if adjacency != "zero-out":
         return None
-    labels = training.labels
-    return np.zeros_like(X[0]), (
-        int(np.max(labels)) + 1 if labels.dtype.kind in "biuf" else ""
-    )
+    label = int(np.max(labels)) + 1 if labels.dtype.kind in "biuf" else ""
+    return np.zeros_like(X[0]), label
 
 
 def _check_it_is_the_same(

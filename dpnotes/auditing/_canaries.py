@@ -166,9 +166,8 @@ class Neighbours:
         The other records, shape [n - 1, ...].
     adjacency : {"add-remove", "zero-out", "replace-one"}
     empty : tuple or None
-        Features and label of the record that contributes nothing. It is needed for
-        zero-out, and for add-remove if the number of records is public, so that a
-        removed record must leave an empty place.
+        Features and label of the record that contributes nothing, for zero-out. Under
+        add-remove a removed record leaves no place: the number of records changes.
     """
 
     X: NDArray[Any]

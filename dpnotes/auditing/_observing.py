@@ -18,6 +18,7 @@ from dpnotes._validation import Features, Floats
 MOST_ENTRIES = 20  # of a small array, and of classes: each is a score
 MOST_NUMBERS = 100_000  # of a result of which a direction is learned
 SURE = 1e-12  # probabilities nearer to 0 or 1 count as so near
+LENGTH = "length of the release"
 Scores = Iterator[tuple[str, float]]
 
 
@@ -58,15 +59,18 @@ class Observer:
         x = np.asarray(self.x, dtype=np.float64).ravel()
         along: Floats = coef.astype(np.float64) @ x  # [R, C]
         last: Floats = intercept.astype(np.float64)
+        squares = np.square(coef, dtype=np.float64).sum(axis=(1, 2))
+        length = np.sqrt(squares + np.square(last).sum(axis=1))
         if along.shape[1] == 1:
             # of class 1
             sign = -1.0 if len(self.labels) == 2 and self._code == 0 else 1.0
-            both: dict[str, Floats] = {
+            return {
                 "along the canary": sign * along[:, 0],
                 "intercept": sign * last[:, 0],
+                "margin": sign * (along + last)[:, 0],
+                LENGTH: length,
             }
-            return both | {"margin": both["along the canary"] + both["intercept"]}
-        found = {"margin": _margin(along + last, self._code)}
+        found = {"margin": _margin(along + last, self._code), LENGTH: length}
         found["along the canary"] = along[:, self._code] - along.mean(axis=1)
         if along.shape[1] <= MOST_ENTRIES:
             found |= {f"along, class {c}": along[:, c] for c in range(along.shape[1])}
@@ -89,7 +93,12 @@ class Observer:
                 yield from (
                     (f"{name}: {own}", value) for own, value in self._read(item)
                 )
-        elif isinstance(result, str | bytes):
+            return
+        # in many numbers the scale of the noise shows that no projection shows
+        values = _all_numbers(result)
+        if len(values) > 1:
+            yield LENGTH, float(np.linalg.norm(values))
+        if isinstance(result, str | bytes):
             yield "is the label", float(result == self.label)
         elif isinstance(result, numbers.Real | np.bool_):
             yield "value", float(result)
@@ -193,8 +202,7 @@ class Observer:
 
 def numbers_of(result: Any) -> Floats | None:
     """All numbers of a result, in a fixed order; None if there are none or too many."""
-    parts = list(_numbers(result))
-    values = np.concatenate(parts) if parts else np.empty(0)
+    values = _all_numbers(result)
     return values if 0 < len(values) <= MOST_NUMBERS else None
 
 
@@ -215,6 +223,10 @@ def fingerprint(result: Any, X: NDArray[Any]) -> Any:
     except Exception:  # a result that cannot be compared
         return None
     return None
+
+
+def _all_numbers(result: Any) -> Floats:
+    return np.concatenate([np.empty(0), *_numbers(result)])
 
 
 def _numbers(result: Any) -> Iterator[Floats]:

@@ -100,6 +100,24 @@ def test_verdicts(train, settings, refuted):
     assert report.runs < 1_500 or not refuted  # before the budget ends
 
 
+def test_the_length_of_a_release_shows_the_number_of_records():
+    """Steps that are divided by the number of records, as those of DPSGD under
+    add-remove once were: no projection of the noise shows the number, but its length.
+    """
+
+    def train(X, y, seed):
+        noise = np.random.default_rng(seed).normal(0, 4.0, (3, X.shape[1]))
+        return (noise + X.sum(axis=0) / 100) / len(X)
+
+    X = np.random.default_rng(0).normal(size=(4, 400))
+    y = np.array([0, 1, 0, 1])
+    for adjacency, refuted in (("add-remove", True), ("zero-out", False)):
+        claim = gaussian(sigma=4.0, adjacency=adjacency)
+        report = audit(train, X, y, claim=claim, runs=600)
+        assert report.refuted == refuted
+        assert ("length of the release" in report.strategy) == refuted
+
+
 @pytest.mark.parametrize("labels", [Y, np.where(Y, "yes", "no")])
 def test_many_fits_in_one_call_and_labels_as_they_are(labels):
     model = ModelSensitivity(20.0, 1e-3, l2=0.1, noise_seed=0, device="cpu")

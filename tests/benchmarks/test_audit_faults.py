@@ -28,6 +28,7 @@ BY_HAND = {  # canary and runs, where another canary or more runs than most need
     "one step more": (QUIET, 800),
     "budget counted once": (QUIET, 800),
     "replace-one as add-remove": (DENSE, 1000),
+    "step from the count": (FAR, 400),
 }
 
 
@@ -50,7 +51,9 @@ def neighbours(claim, record):
 
 
 def released(target, data, runs, first, record):
-    """Numbers that runs give out, [runs, numbers], the shorter filled up."""
+    """Numbers that runs give out, [runs, numbers], the shorter filled up; of many
+    numbers, their length.
+    """
     found = []
     for seed in range(first, first + runs):
         result = target.train(*data, seed)
@@ -60,6 +63,8 @@ def released(target, data, runs, first, record):
             result = result[1] - result[0]
         parts = result.values() if isinstance(result, dict) else [result]
         numbers = np.concatenate([np.ravel(part) for part in parts])
+        if len(numbers) > 20:
+            numbers = [np.linalg.norm(numbers)]
         found.append(
             np.pad(
                 np.asarray(numbers, float), (0, 20 - len(numbers)), constant_values=-9
@@ -123,7 +128,7 @@ def kept(part):
 
 def test_kept_rows_are_of_these_trainings_and_claims():
     faults, sound = kept("faults"), kept("sound")
-    assert (len(FAULTS), len(SOUND)) == (30, 10)
+    assert (len(FAULTS), len(SOUND)) == (31, 10)
     for row in faults.to_dict("records"):
         target = FAULTS[row["training"]]
         assert row["words"] == target.words
