@@ -68,7 +68,12 @@ def dp_sgd(
     steps : int, >= 1
     accountant : {"best", "pld", "rdp"}
         ``"pld"``: privacy loss distribution, tight except for the rounding to its grid.
-        ``"rdp"``: Renyi curve over real orders; its epsilon is several per cent larger.
+        On large grids (for example a rate of 1e-6 with little noise) the sum of the
+        losses uses Fourier transforms. Their rounding errors are estimated, not bounded
+        by a proof, and are added to delta, which is then never below about 1e-14
+        ``steps``.
+        ``"rdp"``: Renyi curve over real orders. Its epsilon is usually several per cent
+        larger, and many times larger for few steps at a small rate.
         ``"best"``: the smaller of the two deltas at each epsilon.
     adjacency : {"add-remove", "zero-out", "replace-one"}
         Relation between neighbouring data sets; under zero-out an empty record has no
@@ -78,7 +83,7 @@ def dp_sgd(
     -------
     PrivacyProfile
         Without sampling (rate 1) it is the profile of Gaussian noise, which is exact
-        with every accountant.
+        with every accountant. One step has an exact curve, except with ``"rdp"``.
 
     Raises
     ------
@@ -142,6 +147,8 @@ def _accounted(once: Release, times: int, accountant: str) -> Release:
     """Steps by the accountant; without sampling, and at rate 0, the result is exact
     with every accountant.
     """
+    if times == 1 and accountant != "rdp":
+        return once
     if accountant == "best" or isinstance(once, GaussianRelease | SampleRelease):
         return together([(once, times)])
     if accountant == "pld":
@@ -407,7 +414,7 @@ def _calibrated_pld(
         raise ValueError(
             f"no noise meets epsilon={float(epsilon)!r}, delta={float(delta)!r} with"
             f" accountant={'best' if best else 'pld'!r}; loss distributions cannot"
-            " certify a delta below about 1e-15"
+            " certify so small a delta"
         )
     sigma = math.exp(found)
     return min(sigma, by_rdp) if best and known else sigma

@@ -188,28 +188,35 @@ class CurveRelease(Release):
 class GroupRelease(CurveRelease):
     """Several records at once, by the general bound ``delta(epsilon / size) (1 +
     e^(epsilon / size) + ...)``.
+
+    Two data sets that differ in several records are connected by steps of one record,
+    and each step may add or remove a record. So every step counts in its worse
+    direction, and the bound is the same in both directions.
     """
 
-    bounds_only = True
+    symmetric = bounds_only = True
 
     def __init__(self, once: Release, size: int) -> None:
         self._once, self._size = once, size
+        self.never_pure = once.never_pure
 
     def delta(self, epsilon: Floats, direction: str) -> Floats:
-        return self._raised(self._once.delta, epsilon, direction)
+        return self._raised(self._once.worst, epsilon)
 
     def rough(self, epsilon: Floats, direction: str) -> Floats:
-        return self._raised(self._once.rough, epsilon, direction)
+        def worst(each: Floats) -> Floats:
+            both = [self._once.rough(each, direction) for direction in DIRECTIONS]
+            return np.maximum(*both)
 
-    def _raised(
-        self, curve: Callable[[Floats, str], Floats], epsilon: Floats, direction: str
-    ) -> Floats:
+        return self._raised(worst, epsilon)
+
+    def _raised(self, curve: Callable[[Floats], Floats], epsilon: Floats) -> Floats:
         each = epsilon / self._size
         with np.errstate(over="ignore", invalid="ignore"):
-            delta = curve(each, direction)
+            delta = curve(each)
             factor = np.exp(np.arange(self._size) * each[..., None]).sum(-1)
             found = np.where(delta > 0, delta * factor, 0.0)
-        best = np.minimum(found, self._size * curve(np.zeros(()), direction))
+        best = np.minimum(found, self._size * curve(np.zeros(())))
         return np.asarray(np.minimum(best, 1.0), dtype=np.float64)
 
     def ceiling(self) -> tuple[float, float]:

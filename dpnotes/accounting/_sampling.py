@@ -5,6 +5,7 @@ amplification of a private mechanism.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 from scipy import special, stats
 
 from dpnotes import _validation as check
-from dpnotes._validation import Floats
+from dpnotes._validation import Floats, Integers
 from dpnotes.accounting._curves import LARGEST_EXPONENT
 from dpnotes.accounting._kinds import (
     CurveRelease,
@@ -32,6 +33,7 @@ from dpnotes.accounting._profile import (
 from dpnotes.accounting._renyi import Renyi, Tabulated
 
 UNLIKELY = 1e-300  # copies of a record beyond this probability count as a failure
+MOST_GROUPS = 256  # numbers of copies that are told apart
 BISECTIONS = 60
 LARGEST = 1e300  # epsilon that is computed with
 DRAWN = (
@@ -57,7 +59,8 @@ class MixtureRelease(CurveRelease):
     rate: float
 
     def __post_init__(self) -> None:
-        vars(self).update(never_pure=self.base.never_pure)
+        base = self.base
+        vars(self).update(never_pure=base.never_pure, attained=base.attained)
 
     def delta(self, epsilon: Floats, direction: str) -> Floats:
         rate = self.rate
@@ -121,7 +124,7 @@ class OverlapRelease(CurveRelease):
     u = mu and w = -mu.
     """
 
-    symmetric = never_pure = True
+    symmetric = never_pure = attained = True
 
     def __init__(self, rate: float, mu: float) -> None:
         self._rate, self._mu = rate, mu
@@ -339,7 +342,8 @@ def subsampled(
     -------
     PrivacyProfile
         Profile of one release, for the adjacency of the base. ``compose`` assumes a
-        fresh sample for each release.
+        fresh sample for each release. For samples of fixed size, the composition is not
+        tight: with Gaussian noise its epsilon is 5 to 22 % too large.
 
     Raises
     ------
@@ -457,15 +461,39 @@ def _of_fixed_size(
         return PrivacyProfile(
             ExchangeRelease((profile._release,), np.array([rate]), 0.0), **about
         )
-    copies = stats.binom(subsample, 1 / n)
-    most = max(1, min(subsample, int(copies.isf(UNLIKELY))))
-    groups = tuple(profile.group(size)._release for size in range(1, most + 1))
-    masses = np.asarray(copies.pmf(np.arange(1, most + 1)), dtype=np.float64)
-    if n > 1:
-        # as exact as pi itself
-        masses *= power_of_miss(1 / n, subsample) / masses.sum()
-    release = ExchangeRelease(groups, masses, float(copies.sf(most)))
+    copies, masses, lost = _copies(n, subsample)
+    groups = tuple(profile.group(int(size))._release for size in copies)
+    release = ExchangeRelease(groups, masses, lost)
     return PrivacyProfile(release, **_about(profile, "Theorem 10", **sample))
+
+
+def _copies(n: int, subsample: int) -> tuple[Integers, Floats, float]:
+    """Numbers of times that a record is drawn with replacement, their probabilities,
+    and the probability of all larger numbers.
+
+    Numbers beyond ``UNLIKELY`` are left out. If too many are left, neighbouring numbers
+    are counted together as the largest of them, which is the private side.
+    """
+    drawn = stats.binom(subsample, 1 / n)
+    counts = range(subsample + 1)
+    most = bisect_left(counts, True, key=lambda count: drawn.sf(count) <= UNLIKELY)
+    # the largest count whose smaller counts are together unlikely
+    few = bisect_left(counts, True, key=lambda count: drawn.cdf(count) > UNLIKELY)
+    first = max(1, few)
+    last = max(first, most)
+    stride = math.ceil((last - first + 1) / MOST_GROUPS)
+    copies = np.arange(last, first - 1, -stride)[::-1]
+    if stride == 1:
+        masses = drawn.pmf(copies)
+    else:
+        # each tail from its own end
+        below, above = drawn.cdf(copies), drawn.sf(copies)
+        rise = np.diff(below, prepend=drawn.cdf(0))
+        fall = -np.diff(above, prepend=drawn.sf(0))
+        masses = np.maximum(0.0, np.where(below < 0.5, rise, fall))
+    # as exact as the probability that the record is drawn at all
+    masses *= power_of_miss(1 / n, subsample) / masses.sum()
+    return copies, np.asarray(masses, dtype=np.float64), float(drawn.sf(last))
 
 
 def _about(profile: PrivacyProfile, theorem: str, **sample: object) -> dict[str, Any]:

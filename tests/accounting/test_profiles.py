@@ -34,7 +34,7 @@ from dpnotes.accounting import (
     subsampled,
     zcdp,
 )
-from dpnotes.accounting._profile import IMPLIED
+from dpnotes.accounting._profile import ADJACENCIES, IMPLIED
 
 EPSILONS = np.array([0.0, 1e-8, 1e-3, 0.1, 1.0, 10.0, 100.0, 1e3, np.inf])
 DELTAS = np.array([0.0, 1e-300, 1e-100, 1e-15, 1e-5, 0.01, 0.5, 0.99, 1.0])
@@ -311,6 +311,80 @@ def test_the_trade_off_curve_is_the_conjugate(name):
     text = " ".join(str(profile).split())  # lines are wrapped
     for part in (profile.mechanism, profile.adjacency, profile.status):
         assert part in text
+
+
+def finite_pair(profile, bins=60):
+    """Two distributions [outcomes] that no test tells apart better than the profile
+    allows: the profile's losses, merged into a few outcomes.
+    """
+    (losses, masses, infinite), (_, _, never) = profile._release.atoms()
+    with np.errstate(over="ignore"):
+        without = np.where(masses > 0, masses * np.exp(-losses), 0.0)
+    place = np.cumsum(masses + without) / (masses.sum() + without.sum())
+    place = np.minimum((bins * place).astype(int), bins - 1)
+    pair = []
+    for each, apart in ((masses, [infinite, 0.0]), (without, [0.0, never])):
+        merged = np.append(np.bincount(place, each, bins), apart)
+        pair.append(merged / merged.sum())
+    return pair
+
+
+def under_every_adjacency():
+    """Each constructor under each adjacency that it accepts, and what is made of
+    profiles.
+    """
+    for index, (make, given) in enumerate(CASES):
+        for adjacency in ADJACENCIES:
+            try:
+                profile = make(**{**given, "adjacency": adjacency})
+            except ValueError:
+                continue
+            yield f"{make.__name__} {index}, {adjacency}", profile
+    for name, make in MORE.items():
+        yield name, make()
+
+
+STEPS = {
+    f"{name}, {step}": (profile, step)
+    for name, profile in under_every_adjacency()
+    for step in ("group", "replace-one")
+    if profile.exactness != "claimed" and step != profile.adjacency
+}
+
+
+@pytest.mark.parametrize(("profile", "step"), STEPS.values(), ids=STEPS)
+def test_both_directions_bound_one_removal_and_one_addition(profile, step):
+    """A mechanism that treats two records apart, as the profile allows, by
+    enumeration; the dominating pair is above it, too.
+    """
+    two = profile.group(2) if step == "group" else profile.for_adjacency(step)
+    p, q = finite_pair(profile)
+    one = np.outer(p, q).ravel()
+    other = np.outer(q, p).ravel()
+    for epsilon in (0.0, 0.1, 0.5, 1.0, 3.0):
+        exact = np.maximum(0.0, one - np.exp(epsilon) * other).sum()
+        least = exact * (1 - 1e-6) - 1e-12
+        for direction, atoms in zip(
+            ("remove", "add"), two._release.atoms(), strict=True
+        ):
+            assert two.delta(epsilon, direction=direction) >= least
+            losses, masses, infinite = atoms
+            above = masses * -np.expm1(np.minimum(epsilon - losses, 0.0))
+            assert infinite + above.sum() >= least
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+def test_a_replacement_on_a_poisson_sample_is_bounded_in_both_directions(direction):
+    """Each direction by itself would claim a delta of 0 here."""
+    once = subsampled(gaussian(sigma=1.0), sample_rate=0.1)
+    assert once.group(2).delta(0.3, direction=direction) > 0.009697
+    exact = dp_sgd(
+        noise_multiplier=1.0, sample_rate=0.1, steps=1, adjacency="replace-one"
+    ).delta(0.3)
+    assert exact == pytest.approx(0.009697, abs=1e-6)
+    converted = once.for_adjacency("replace-one")
+    assert converted.delta(0.3, direction=direction) > exact
+    assert converted.epsilon(0.0) == np.inf  # the noise is Gaussian
 
 
 def same_again(profile):

@@ -307,6 +307,31 @@ def test_gaussian_noise_on_a_sample_with_replacement():
     assert profile.epsilon(1e-6) > once.epsilon(1e-6)
 
 
+@pytest.mark.parametrize(
+    ("n", "subsample", "most"),
+    [(60_000, 2000, 120), (60_000, 5000, 120), (10**12, 10**12, 200), (10, 10**7, 260)],
+)
+def test_copies_that_hardly_ever_occur_are_not_computed(n, subsample, most):
+    """Work is counted; what is left out or counted together errs to the private
+    side.
+    """
+    base = gaussian(sigma=max(1.0, subsample / n), adjacency="replace-one")
+    profile = subsampled(base, n=n, subsample=subsample, replace=True)
+    release = profile._release
+    assert len(release._groups) <= most
+    assert 0 < release._lost < 1e-299
+    drawn = stats.binom(subsample, 1 / n)
+    if subsample <= 5000:
+        every = np.arange(1, subsample + 1)
+        groups = [base.group(int(size)).delta(0.0) for size in every]
+        whole = (drawn.pmf(every) * groups).sum()
+        assert profile.advantage == pytest.approx(whole, rel=1e-12)
+    # Gaussian noise at the mean number of copies is a lower bound of the right size
+    mean = base.group(max(1, round(subsample / n))).advantage
+    least = mean * drawn.sf(max(0, round(subsample / n) - 1)) * 0.99
+    assert least <= profile.advantage <= drawn.sf(0)
+
+
 def test_one_record_and_one_draw():
     base = gaussian(sigma=1.0, adjacency="replace-one")
     assert subsampled(base, n=1, subsample=1) is base
