@@ -76,7 +76,7 @@ def fit(
 ) -> dict[str, torch.Tensor]:
     """Weights of a copy of the network after some steps of ours."""
     data = X.cpu().numpy(), y.cpu().numpy()
-    given = COMMON | settings | {"device": str(X.device)}
+    given = COMMON | settings | {"device": str(X.device), "n_records": len(X)}
     return fit_dp_sgd_network(
         lambda generator: copy.deepcopy(network), *data, **given
     ).state_dict(0)
@@ -172,7 +172,13 @@ def rows(small: bool, device: str) -> Iterator[Row]:
         torch.randint(10, (12_000,), generator=generator),
     )
     mine = partial(
-        fit_dp_sgd_linear, X.numpy(), y.numpy(), n_classes=10, device=device, **COMMON
+        fit_dp_sgd_linear,
+        X.numpy(),
+        y.numpy(),
+        n_classes=10,
+        n_records=len(X),
+        device=device,
+        **COMMON,
     )
     linear, data = (
         multilayer_perceptron((784,), 10, hidden=(), generator=generator),

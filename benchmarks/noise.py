@@ -100,6 +100,7 @@ def trainings(split: Split, **settings: Any) -> Accuracies:
         )
         given = settings | {
             "n_classes": int(y.max()) + 1,
+            "n_records": len(X),
             "n_repeats": count,
             "seed": seed,
             "normal": normal,

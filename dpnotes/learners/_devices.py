@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
@@ -42,6 +43,36 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
+
+
+@contextmanager
+def full_float32() -> Iterator[None]:
+    """Keep all digits of float32 in products and convolutions within a block.
+
+    Whatever the caller has chosen, no product rounds its factors to TF32 or bfloat16,
+    as a GPU and some processors would. A clipped gradient would then be longer than the
+    clipping norm, by up to a thousandth.
+    """
+    backends: Any = torch.backends
+    parts = (
+        backends.cuda.matmul,
+        backends.cudnn.conv,
+        backends.cudnn.rnn,
+        backends.mkldnn.matmul,
+        backends.mkldnn.conv,
+    )
+    chosen = [part.fp32_precision for part in parts]
+    for part in parts:
+        part.fp32_precision = "ieee"
+    # PyTorch has an older switch beside these, which must not contradict them
+    older = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(older)
+        for part, precision in zip(parts, chosen, strict=True):
+            part.fp32_precision = precision
 
 
 def spawned_seed(seed: int, *key: int) -> int:

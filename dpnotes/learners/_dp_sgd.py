@@ -25,6 +25,8 @@ WEIGHTS, BATCHES, NOISE = range(3)  # what the streams of a model are for
 # numbers that a GPU draws for one model at once: a fixed size, since it decides the
 # stream
 NOISE_BLOCK = 2**18
+# of a clipping norm, kept free for the rounding of norms and factors
+ROOM = {torch.float32: 2.0**-18, torch.float64: 2.0**-40}
 # norms with squares to spare
 SAFE = {torch.float32: (2.0**-30, 2.0**60), torch.float64: (2.0**-300, 2.0**500)}
 
@@ -101,11 +103,14 @@ class Settings:
         Standard deviation of the noise over the clipping norm.
     clipping_norm : float
         Clipping norm; infinite only without noise.
+    bound : float
+        What norms are clipped to: a few rounding errors below the clipping norm, so
+        that no clipped gradient is longer than that, rounded as it is.
     rates : ndarray of float64, shape [steps]
         Learning rates.
     n, sample_rate, seed, normal
     expected_batch : float, > 0
-        Average number of records in a batch, including empty records.
+        Public number by which a sum is divided: ``sample_rate * n_records``.
     """
 
     def __init__(
@@ -116,7 +121,7 @@ class Settings:
         learning_rate: Rate,
         steps: int,
         sample_rate: float,
-        n_records: int | None,
+        n_records: int,
         seed: int,
         normal: Normal | None,
         n_models: int | None = None,
@@ -151,18 +156,15 @@ class Settings:
         self.noise_multiplier = np.broadcast_to(
             noise, (len(noise) if noise.ndim else n_models or 1,)
         )
-        self.clipping_norm, self.n, self.normal = (
-            float(clipping_norm),
-            len(data),
-            normal,
-        )
+        self.clipping_norm = float(clipping_norm)
+        self.bound = self.clipping_norm * (1 - ROOM[data.dtype])
+        self.n = len(data)
+        self.normal = normal
         self.rates = step_rates(learning_rate, check.at_least("steps", steps, 1))
         self.sample_rate = checked_rate(sample_rate)
-        records = (
-            self.n
-            if n_records is None
-            else check.at_least("n_records", n_records, self.n)
-        )
+        # a constant of the caller, which the number of rows must not decide, and may
+        # exceed: where it is protected, not even an error compares the two
+        records = check.at_least("n_records", n_records, 1)
         self.expected_batch = self.sample_rate * records
         self.seed = check.at_least("seed", seed, 0)
 

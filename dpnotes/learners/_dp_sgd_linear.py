@@ -21,14 +21,16 @@ from torch import Tensor
 
 from dpnotes import _validation as check
 from dpnotes._validation import Features, Integers
-from dpnotes.learners._chunks import Group, fit_groups
+from dpnotes.learners._chunks import Group, fit_groups, slices
 from dpnotes.learners._descent import Rate, checked_momentum
-from dpnotes.learners._devices import choose_device
+from dpnotes.learners._devices import choose_device, full_float32
 from dpnotes.learners._dp_sgd import SAFE, Normal, Settings
 from dpnotes.learners._logistic_models import LogisticModels
 
 # row numbers of batches that are drawn ahead and sent to the device at once
 PLAN_ROWS = 2**18
+# rows of which a copy in float64 is made at once
+NORM_ROWS = 2**12
 
 
 def fit_dp_sgd_linear(
@@ -41,7 +43,7 @@ def fit_dp_sgd_linear(
     steps: int,
     learning_rate: Rate,
     sample_rate: float,
-    n_records: int | None = None,
+    n_records: int,
     momentum: float = 0.0,
     n_repeats: int | None = None,
     shared_batches: bool = False,
@@ -58,10 +60,16 @@ def fit_dp_sgd_linear(
     ``min(1, clipping_norm / |g|)``. The sum gets independent normal noise of standard
     deviation ``noise_multiplier * clipping_norm`` on each coordinate, and is divided by
     the *expected* batch size. With an empty batch a step consists only of noise. The
-    momentum sees the data only through the noisy sums. An example moves the sum by at
-    most the clipping norm, whatever numbers it holds. Rows of any size are scaled by
+    momentum sees the data only through the noisy sums. Rows of any size are scaled by
     powers of two, and an example whose logits exceed the range of the dtype counts as
     an example of gradient 0.
+
+    An example moves the sum by at most the clipping norm, whatever numbers it holds: its
+    norm is clipped to a bound below, by 2^-18 of it in float32 and 2^-40 in float64,
+    which covers the rounding of norms and products (of up to about 10,000 numbers).
+    Products keep all digits of float32. What remains is the rounding of the addition:
+    with b examples in a batch at most b^2 u clipping norms, for the unit roundoff u of
+    the dtype, and independent of what the examples hold.
 
     Parameters
     ----------
@@ -79,10 +87,12 @@ def fit_dp_sgd_linear(
     learning_rate : float > 0, or array_like [steps], or callable of the step 0, 1, ...
     sample_rate : float in (0, 1]
         Probability that a given row is in a batch.
-    n_records : int, optional
-        Public number of records; by default the number of rows. The records without a
-        row are empty: they do not move a sum, but they count in the expected batch
-        size, ``sample_rate * n_records``.
+    n_records : int, >= 1
+        Public number of records, which scales the steps: a sum is divided by ``sample_rate
+        * n_records``, the expected size of a batch. It is a constant of the caller, and
+        the number of rows changes nothing but the batches. Where the number of records
+        is public, this is that number, with empty records, which have no row and move
+        no sum. Where it is protected (add-remove), it must not depend on the data.
     momentum : float in [0, 1)
         Momentum in v <- momentum v + gradient; weights <- weights - learning_rate v.
     n_repeats : int, >= 1, optional
@@ -135,6 +145,7 @@ def fit_dp_sgd_linear(
     ...     noise_multiplier=[0.0, 1.0],
     ...     clipping_norm=0.5,
     ...     sample_rate=0.1,
+    ...     n_records=len(X),
     ...     steps=200,
     ...     learning_rate=8.0,
     ...     seed=0,
@@ -183,7 +194,8 @@ def fit_dp_sgd_linear(
         np.zeros((n_models, classes), kind),
     )
     group = Group(np.arange(n_models), job.train, bytes_per_model, chunk=chunk)
-    fit_groups([group], [weights, constant], device=where)
+    with full_float32():
+        fit_groups([group], [weights, constant], device=where)
     unknown, iterations = np.full(n_models, np.nan, kind), np.full(n_models, steps)
     return LogisticModels(
         weights, constant, unknown, iterations, np.zeros(n_models, np.bool_)
@@ -262,14 +274,25 @@ def _scaled(X: Tensor, clipping_norm: float) -> tuple[Tensor, Tensor, Tensor | N
     """
     most = torch.finfo(X.dtype).max
     X.clamp_(-most, most)  # entries that are beyond the dtype they were converted to
-    norms = torch.linalg.vector_norm(X, dim=1)
+    norms = _norms(X)
     huge = norms > SAFE[X.dtype][1] * min(1.0, clipping_norm)
     if not huge.any():
-        return X, norms.square() + 1.0, None
+        return X, (norms.square() + 1.0).to(X.dtype), None
     exponents = (torch.frexp(X.abs().amax(1)).exponent - 1).clamp(min=0) * huge
     scales = torch.from_numpy(np.ldexp(1.0, -exponents.cpu().numpy())).to(X)
     X *= scales[:, None]
-    return X, torch.linalg.vector_norm(X, dim=1).square() + scales.square(), scales
+    return X, (_norms(X).square() + scales.square()).to(X.dtype), scales
+
+
+def _norms(X: Tensor) -> Tensor:
+    """L2 norms [n] of rows, in float64: in float32 equal entries of a long row add up
+    to an error of 1e-5.
+    """
+    parts = [
+        torch.linalg.vector_norm(X[part], dim=1, dtype=torch.float64)
+        for part in slices(len(X), NORM_ROWS)
+    ]
+    return torch.cat(parts)
 
 
 def _planned(
@@ -342,7 +365,7 @@ class _ClippedSums:
         residual.scatter_add_(1, target, residual.new_full((), -1).expand(target.shape))
         residual.nan_to_num_()  # all classes of an example are NaN, or none
         squares = residual.square().sum(1).view(models, size)
-        factor = job.settings.clipping_norm / (squares * job.squares[batch]).sqrt_()
+        factor = job.settings.bound / (squares * job.squares[batch]).sqrt_()
         if scales is None:
             factor.clamp_(max=1)
         # a residual whose square is not normal counts as 0 where the row is large

@@ -17,7 +17,12 @@ from dpnotes._validation import Features
 from dpnotes.learners._checkpoints import Checkpoint, Progress, digest
 from dpnotes.learners._chunks import slices
 from dpnotes.learners._descent import Optimizer, Rate
-from dpnotes.learners._devices import choose_device, one_thread, torch_generator
+from dpnotes.learners._devices import (
+    choose_device,
+    full_float32,
+    one_thread,
+    torch_generator,
+)
 from dpnotes.learners._dp_sgd import WEIGHTS, Normal, Settings
 from dpnotes.learners._dp_sgd_clipping import Clipped, clipped_sums, micro_batch_size
 from dpnotes.learners._network_initial import check_data, check_network
@@ -34,7 +39,7 @@ def fit_dp_sgd_network(
     steps: int,
     learning_rate: Rate,
     sample_rate: float,
-    n_records: int | None = None,
+    n_records: int,
     optimizer: str = "sgd",
     momentum: float = 0.9,
     checkpoint: Checkpoint | None = None,
@@ -50,16 +55,18 @@ def fit_dp_sgd_network(
     clipping_norm`` on each coordinate and is divided by the *expected* batch size. The
     optimizer uses the result as the gradient. With an empty batch a step consists only
     of noise. Parameters that do not require a gradient do not change and do not enter
-    the norm. An example moves the sum by at most the clipping norm, whatever numbers it
-    holds. An example counts as an example of gradient 0 if its gradient, or the squared
-    norm of the gradient, exceeds the range of the dtype.
+    the norm. An example counts as an example of gradient 0 if its gradient, or the squared
+    norm of the gradient, exceeds the range of the dtype. An example moves the sum by at
+    most the clipping norm, as :func:`fit_dp_sgd_linear` explains.
 
     Parameters
     ----------
     build : callable
         Function ``build(generator) -> module`` that returns a network with initial
-        weights from that generator. The network must not use batch normalisation (it
-        mixes examples) or dropout (it draws from global state).
+        weights from that generator. A network whose logits for an example depend on
+        the other examples (batch normalisation), on earlier ones or on chance (dropout)
+        is refused: the function computes the logits of random examples, alone and in
+        company.
     images : ndarray of float32 or float64, shape [n, ...]
         Training data in the dtype that the weights should have.
     labels : ndarray of int, shape [n]
@@ -73,10 +80,12 @@ def fit_dp_sgd_network(
     learning_rate : float > 0, or array_like [steps], or callable of the step 0, 1, ...
     sample_rate : float in (0, 1]
         Probability that a given row is in a batch.
-    n_records : int, optional
-        Public number of records; by default the number of rows. The records without a
-        row are empty: they do not move a sum, but they count in the expected batch
-        size, ``sample_rate * n_records``.
+    n_records : int, >= 1
+        Public number of records, which scales the steps: a sum is divided by ``sample_rate
+        * n_records``, the expected size of a batch. It is a constant of the caller, and
+        the number of rows changes nothing but the batches. Where the number of records
+        is public, this is that number, with empty records, which have no row and move
+        no sum. Where it is protected (add-remove), it must not depend on the data.
     optimizer : {"sgd", "momentum", "adam"}
         Optimizer, with PyTorch's defaults for the settings that are not given here.
     momentum : float in [0, 1)
@@ -127,6 +136,7 @@ def fit_dp_sgd_network(
     ...     noise_multiplier=0.6,
     ...     clipping_norm=1.0,
     ...     sample_rate=128 / 1797,
+    ...     n_records=1797,
     ...     steps=60,
     ...     learning_rate=1.0,
     ...     seed=0,
@@ -163,8 +173,8 @@ def fit_dp_sgd_network(
             memory_format=torch.channels_last
         )
         template = deepcopy(network).cpu().eval()  # has seen no example
-        check_network(network, job.example, labels)
-        with one_thread():
+        with one_thread(), full_float32():
+            check_network(network, job.example, labels)
             losses.append(job.train(network, index))
         # Sums of clipped gradients are finite. So this depends on the examples through
         # the noisy sums alone, which the guarantee covers: the error is a function of
@@ -211,7 +221,7 @@ class _Job:
             for name, value in network.named_parameters()
             if value.requires_grad
         }
-        clipped = clipped_sums(network, self.example)
+        clipped = clipped_sums(network)
         most = micro_batch_size(network, self.example)
         optimizer = self.optimizer.over(named.values())
         noise = settings.noise(
@@ -237,9 +247,7 @@ class _Job:
             x, y = self.images[batch], self.labels[batch]
             x = x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x
             gradients = {name: torch.zeros_like(value) for name, value in named.items()}
-            for losses in _add_clipped(
-                gradients, clipped, x, y, settings.clipping_norm, most
-            ):
+            for losses in _add_clipped(gradients, clipped, x, y, settings.bound, most):
                 if step >= steps - epoch:
                     total += losses.sum()
                     count += len(losses)
@@ -284,7 +292,7 @@ def _add_clipped(
     clipped: Clipped,
     x: Tensor,
     y: Tensor,
-    norm: float,
+    bound: float,
     most: int,
 ) -> Iterator[Tensor]:
     """Add the clipped gradients of a batch, at most ``most`` examples at once; give
@@ -293,7 +301,7 @@ def _add_clipped(
     parts = max(1, -(-len(x) // most))
     # of equal size, the last a little smaller
     for part in slices(len(x), max(1, -(-len(x) // parts))):
-        sums, losses = clipped(x[part], y[part], norm)
+        sums, losses = clipped(x[part], y[part], bound)
         for name, gradient in gradients.items():
             gradient += sums[name]
         yield losses

@@ -12,8 +12,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
-from torch.nn.modules.dropout import _DropoutNd
+
+COMPANY = 4  # examples, of which one is looked at
+MIXED = (
+    "for an example depend on the other examples of its batch, as with batch"
+    " normalisation; use GroupNorm"
+)
+CHANCE = (
+    "for an example differ from call to call, as with dropout or a layer that remembers"
+    " examples; leave it out"
+)
 
 
 def check_data(
@@ -94,33 +102,57 @@ def try_example(network: nn.Module, example: Tensor) -> tuple[int, int]:
     return logits.shape[1], sum(counts)
 
 
+@torch.no_grad()
+def check_alone(network: nn.Module, example: Tensor) -> None:
+    """Raise an error if the logits for an example depend on more than the example.
+
+    Batch normalisation mixes examples, other layers remember earlier ones, and dropout
+    draws from global random state. None is looked for by its name: the function
+    computes the logits of random examples, alone, in company and alone again, both
+    while training and not. Of ``example`` [1, ...] it uses the shape, the dtype and the
+    device.
+    """
+    examples = torch.rand(
+        COMPANY,
+        *example.shape[1:],
+        dtype=example.dtype,
+        generator=torch.Generator().manual_seed(0),
+    ).to(example.device)
+    training = network.training
+    tolerance = torch.finfo(example.dtype).eps ** 0.5
+    for mode in (True, False):
+        network.train(mode)
+        try:
+            alone = network(examples[:1])
+            together = network(examples)
+            again = network(examples[:1])
+        except ValueError as error:
+            raise ValueError(
+                "build gives a network that cannot compute the logits of an example"
+                f" alone: {error}"
+            ) from error
+        room = tolerance * float(together.abs().max())
+        for other, what in ((again, CHANCE), (together[:1], MIXED)):
+            if not torch.allclose(alone, other, rtol=0, atol=room, equal_nan=True):
+                raise ValueError(f"build gives a network whose logits {what}")
+    network.train(training)
+
+
 def check_network(
     network: nn.Module, example: Tensor, labels: NDArray[np.integer]
 ) -> tuple[int, int]:
     """Check the network's layers, and that its logits for one example [1, ...] include
     one for each label.
 
-    Layers that make a model depend on other models, on other examples or on global
-    random state raise an error. The function returns the result of :func:`try_example`.
+    A network whose logits for an example depend on more than the example raises an
+    error. The function returns the result of :func:`try_example`.
     """
-    for name, layer in network.named_modules():
-        kind = type(layer).__name__
-        if isinstance(layer, _BatchNorm):
-            raise ValueError(
-                f"build gives a network with batch normalisation (layer {name!r},"
-                f" {kind}), which mixes the examples of a batch and stores running"
-                " statistics; use GroupNorm"
-            )
-        if isinstance(layer, _DropoutNd) and layer.p > 0:
-            raise ValueError(
-                f"build gives a network with dropout (layer {name!r}, {kind}), which"
-                " draws from global random state; leave it out"
-            )
     if not any(parameter.requires_grad for parameter in network.parameters()):
         raise ValueError(
             "build gives a network without any parameter that requires a gradient:"
             " nothing to train"
         )
+    check_alone(network, example)
     n_classes, n_values = try_example(network, example)
     if labels.min() < 0 or labels.max() >= n_classes:
         raise ValueError(

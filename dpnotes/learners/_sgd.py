@@ -5,7 +5,6 @@ set and neighbouring data sets.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,7 @@ from dpnotes._validation import Booleans, Features, Floats, Integers
 from dpnotes.learners import _sgd_models as kinds
 from dpnotes.learners._chunks import chunk_size, memory_named, slices
 from dpnotes.learners._descent import Rate, step_rates
-from dpnotes.learners._devices import choose_device, spawned_seed
+from dpnotes.learners._devices import choose_device, full_float32, spawned_seed
 from dpnotes.learners._sgd_models import Architecture, Visits
 
 ORDER_BYTES = 128 * 2**20  # of the permutations of one epoch for all runs of a chunk
@@ -215,7 +214,7 @@ class Job:
             size = -(-n_runs // -(-n_runs // min(size, most)))
         parts = []
         for runs in slices(n_runs, size):
-            with memory_named(size, each, device), _full_float32():
+            with memory_named(size, each, device), full_float32():
                 parts.append(self._together(initial[runs], order_seeds[runs]))
             bad = ~np.isfinite(parts[-1][0]).all(axis=(1, 2))
             if bad.any():
@@ -275,17 +274,6 @@ class Job:
         recorded += [final[:, 0]] * (1 + (done in self.checkpoints))
         trajectory = torch.stack(recorded, dim=1)[:, :-1]
         return final.cpu().numpy(), trajectory.cpu().numpy(), neighbours.visits
-
-
-@contextmanager
-def _full_float32() -> Iterator[None]:
-    """Products in float32 keep all its digits, whatever the caller has chosen."""
-    chosen = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(chosen)
 
 
 @dataclass(frozen=True, eq=False)

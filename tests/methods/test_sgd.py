@@ -357,7 +357,13 @@ def test_what_is_trained_is_the_learner(digits):
     seed = int(np.random.RandomState(3).randint(2**31))
     settings = {name: value for name, value in LINEAR.items() if name != "accountant"}
     models = fit_dp_sgd_linear(
-        X, y, n_classes=10, noise_multiplier=1.0, seed=seed, **settings
+        X,
+        y,
+        n_classes=10,
+        n_records=len(X),
+        noise_multiplier=1.0,
+        seed=seed,
+        **settings,
     )
     np.testing.assert_array_equal(model.predict(X), models.votes(X)[0])
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)

@@ -398,6 +398,8 @@ def dp_sgd(
         task.X,
         task.y,
         n_classes=task.n_classes,
+        # of a published data set: a public number
+        n_records=len(task.X),
         shared_batches=True,
         **steps,
         **runs,

@@ -1,0 +1,88 @@
+"""No record moves a sum of clipped gradients by more than the clipping norm: every
+engine, with a record that is huge, tiny, orthogonal to all others or at the boundary of
+the dtype.
+
+The sum over the record alone is at most as long as the clipping norm, to the last
+digit. Among b records the addition rounds, by at most b^2 u of the clipping norm.
+"""
+
+import numpy as np
+import pytest
+import torch
+
+from dpnotes.learners._devices import full_float32
+from dpnotes.learners._dp_sgd import ROOM
+from dpnotes.learners._dp_sgd_clipping import clipped_sums
+from tests.learners.test_dp_sgd import fixed
+from tests.learners.test_dp_sgd_networks import NETWORKS, problem
+
+B = 7  # records, the far one included
+NORMS = (2.0**-20, 0.1, 1e4)
+DTYPES = (torch.float32, torch.float64)
+
+
+def far_records(shape, dtype):
+    """Records [..., *shape]: sizes up to the largest number, in several directions."""
+    finfo = torch.finfo(dtype)
+    root = float(np.sqrt(finfo.max))
+    subnormal = finfo.tiny * finfo.eps
+    sizes = [0.0, subnormal, finfo.tiny, 1 / root, 1.0, 1 / finfo.eps]
+    sizes += [root**0.5, 0.99 * root, 1.01 * root, finfo.max]
+    drawn = torch.randn(shape, generator=torch.Generator().manual_seed(2), dtype=dtype)
+    alone = torch.zeros(shape, dtype=dtype)
+    alone.view(-1)[0] = 1
+    directions = (-torch.ones(shape, dtype=dtype), drawn / drawn.abs().max(), alone)
+    return [size * direction for size in sizes for direction in directions]
+
+
+def check_moves(sums, x, y, norm):
+    """Largest move over the norm by any far record in the place of the first."""
+    # what the addition may round
+    room = B**2 * torch.finfo(x.dtype).eps / 2
+    rest = sums(x[1:], y[1:], norm)
+    largest = 0.0
+    for far in far_records(x.shape[1:], x.dtype):
+        x[0] = far
+        alone = np.linalg.norm(sums(x[:1], y[:1], norm))
+        moved = np.linalg.norm(sums(x, y, norm) - rest)
+        assert alone <= norm, (far.flatten()[:3], alone / norm)
+        assert moved <= norm * (1 + room), (far.flatten()[:3], moved / norm)
+        largest = max(largest, alone / norm)
+    # no promise is kept by clipping to much less than is promised
+    assert norm > 1 or largest >= 1 - 2 * ROOM[x.dtype]
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks(name, dtype, norm):
+    network, x, y = problem(name, B)
+    network = network.to(dtype)
+    clipped = clipped_sums(network)
+
+    def sums(x, y, norm):
+        found, _ = clipped(x, y, norm * (1 - ROOM[dtype]))
+        flat = torch.cat([value.flatten() for value in found.values()])
+        return flat.double().numpy()
+
+    with full_float32():
+        check_moves(sums, x.to(dtype), y, norm)
+
+
+@pytest.mark.parametrize("margin", [0.0, 1.0, 30.0, 80.0, 700.0, 1e30, 1e300])
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_softmax_regression(dtype, norm, margin):
+    """Margins up to which residuals' squares underflow, where those of rows
+    overflow.
+    """
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(B, 6, generator=generator, dtype=dtype)
+    y = torch.arange(B) % 3
+    direction = torch.randn(3, 6, generator=generator, dtype=torch.float64)
+    weights = direction * min(margin, 0.1 * torch.finfo(dtype).max)
+
+    def sums(x, y, norm):
+        return fixed(x.numpy(), y.numpy(), weights.to(dtype).numpy(), norm)
+
+    check_moves(sums, x, y, norm)
