@@ -90,6 +90,7 @@ def fit_privately(name, *, optimizer, **changes):
         "noise_multiplier": [0.7, 0.0],
         "clipping_norm": 1.0,
         "steps": 3 * EPOCHS,
+        "n_records": len(IMAGES),
         "seed": 5,
         "device": "cpu",
     }
