@@ -28,16 +28,27 @@ numbers(
         ),
     },
 )
+KNOWN = np.e / (9 + np.e)  # who knows all other records
 numbers(
     "guarantee-3",
-    (1 / (1 + 9 * np.e), np.e / (9 + np.e)),
+    (1 / (1 + 9 * np.e), KNOWN, np.e**2 / (9 + np.e**2)),
     {
         "the guarantee bounds how odds change, not how a probability changes": (
             0.1 / np.e,
             0.1 * np.e,
+            ANY,
         ),
-        "the smaller probability comes first": (np.e / (9 + np.e), 1 / (1 + 9 * np.e)),
-        "these are odds: turn them back into probabilities": (1 / (9 * np.e), np.e / 9),
+        "the smaller probability comes first": (KNOWN, 1 / (1 + 9 * np.e), ANY),
+        "these are odds: turn them back into probabilities": (
+            1 / (9 * np.e),
+            np.e / 9,
+            ANY,
+        ),
+        "the bound for one record does not hold if two records change together": (
+            ANY,
+            ANY,
+            KNOWN,
+        ),
     },
 )
 numbers(

@@ -595,9 +595,10 @@ WRONG = {
         ((4.84, 7.46), "number 1 is too large"),
     ],
     "guarantee-3": [
-        ((0.037, 0.272), "how odds change"),
-        ((0.232, 0.0393), "comes first"),
-        ((0.0409, 0.302), "are odds"),
+        ((0.037, 0.272, 0.739), "how odds change"),
+        ((0.232, 0.0393, 0.451), "comes first"),
+        ((0.0409, 0.302, 0.821), "are odds"),
+        ((0.0393, 0.232, 0.232), "two records change together"),
     ],
     "guarantee-4": [
         ((2.0, 4e-6), "grows faster"),
