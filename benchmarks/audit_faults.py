@@ -7,7 +7,7 @@
     benchmarks.audit_faults curve --keep       of known truth, in more and more time:
     how near is the bound? python -m benchmarks.audit_faults strategies --keep  many
     runs, bets, many canaries in one run, all in 30 seconds python -m
-    benchmarks.audit_faults methods --keep     private learners and the private choice
+    benchmarks.audit_faults methods --keep     private learners
     python -m benchmarks.audit_faults visible --keep     what the last weights of DP-SGD
     could show (no runs)
 
@@ -35,10 +35,9 @@ from dpnotes.accounting import (
     approximate,
     clopper_pearson,
     dp_sgd,
-    pure,
 )
 from dpnotes.auditing import Betting, lira, one_run
-from dpnotes.comparing import OTHERS, OURS, Candidate, Task, Unsuited, private_choice
+from dpnotes.comparing import estimators
 from dpnotes.lab.audits import STRATEGIES
 from dpnotes.lab.store import provenance
 from dpnotes.preprocessing import ClipNorm
@@ -277,55 +276,25 @@ def shared(
     }
 
 
-# What is compared, and the private choice, together at a familywise confidence of 0.95
+# What is compared, together at a familywise confidence of 0.95
 
 # a delta that is large enough for bagging
 ROWS, COLUMNS, TASK_DELTA, ANSWERS = 200, 8, 0.02, 8
-# more audits than there are: no name chooses the level
-CONFIDENCE = 1 - 0.05 / (2 * len([*OURS, *OTHERS]))
-
-
-def task(epsilon: float) -> Task:
-    return Task(ROWS, COLUMNS, (0, 1), epsilon, TASK_DELTA, ANSWERS, 0)
-
-
-def suited(candidate: Candidate, epsilon: float, which: int) -> Any:
-    """The estimator at the setting of that number among those that suit the task;
-    None if none does.
-    """
-    found = []
-    for setting in candidate.settings:
-        try:
-            found.append(candidate.made(task(epsilon), setting))
-        except Unsuited:
-            continue
-    return found[min(which, len(found) - 1)] if found else None
+ASKED = (1.0, 4.0)
 
 
 def methods() -> Iterator[Planned]:
-    """Each method at two settings, those of other libraries where they are
-    installed, and the private selection.
-    """
+    """Each method of ``compare``, at two budgets."""
     cancer = dpnotes.data.load("breast_cancer")
     X = ClipNorm().fit_transform(
         2 * np.asarray(cancer.X_train[:ROWS, :COLUMNS], dtype=np.float64) - 1
     )
     y = cancer.y_train[:ROWS].astype(np.int64)
-    named = {candidate.name: candidate for candidate in (*OURS, *OTHERS)}
-    shortlist = [
-        (named[name], named[name].settings[0])
-        for name in ("ClassMeans", "majority class")
+    budgets = [
+        estimators(epsilon, TASK_DELTA, classes=(0, 1), answers=ANSWERS, noise_seed=0)
+        for epsilon in ASKED
     ]
-
-    def choice(epsilon: float, X: Any, y: Any, seed: int) -> int:
-        about = {
-            "epsilon": epsilon,
-            "n_blocks": 4,
-            "random_state": 0,
-            "noise_seed": seed,
-            "n_jobs": 1,
-        }
-        return private_choice(shortlist, X, y, task(epsilon), **about)
+    confidence = 1 - 0.05 / sum(map(len, budgets))
 
     def found(train: Any, claim: PrivacyProfile, seconds: float) -> Row:
         try:
@@ -336,7 +305,7 @@ def methods() -> Iterator[Planned]:
                 claim=claim,
                 seconds=seconds,
                 domain=1.0,
-                confidence=CONFIDENCE,
+                confidence=confidence,
             )
         except ValueError:  # too few seconds for what takes long to train
             if seconds > 20:
@@ -345,7 +314,7 @@ def methods() -> Iterator[Planned]:
         return {
             "refuted": report.refuted,
             "p_value": report.p_value,
-            "confidence": CONFIDENCE,
+            "confidence": confidence,
             "seconds": round(report.seconds, 1),
             "runs": report.runs,
             "canary": report.strategy.partition("; canary: ")[2].partition(",")[0],
@@ -355,22 +324,11 @@ def methods() -> Iterator[Planned]:
             "budget": seconds,
         }
 
-    for which, epsilon in enumerate((1.0, 4.0)):
-        trainings = {
-            name: suited(candidate, epsilon, which) for name, candidate in named.items()
-        }
-        claims = {
-            name: own.fit(X, y).profile_
-            for name, own in trainings.items()
-            if own is not None
-        }
-        trainings["private choice"], claims["private choice"] = (
-            partial(choice, epsilon),
-            pure(epsilon, adjacency="zero-out"),
-        )
-        for name, claim in claims.items():
+    for epsilon, models in zip(ASKED, budgets, strict=True):
+        for name, model in models.items():
+            claim = clone(model).fit(X, y).profile_
             head = {"training": name, "random_state": 0, "asked": f"{epsilon:g}"}
-            yield head, partial(found, trainings[name], claim, 20.0)
+            yield head, partial(found, model, claim, 20.0)
 
 
 # What could be seen at the best epsilon, however long

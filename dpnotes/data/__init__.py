@@ -24,6 +24,7 @@ from dpnotes.data._dataset import DataUnreachable as DataUnreachable
 from dpnotes.data._fetch import fetch as fetch
 from dpnotes.data._own import OwnDataset as OwnDataset
 from dpnotes.data._own import PublicColumn as PublicColumn
+from dpnotes.data._own import draft as draft
 from dpnotes.data._own import encode_file as encode_file
 from dpnotes.data._own import load_file as load_file
 from dpnotes.data._unit_ball import to_unit_ball as to_unit_ball

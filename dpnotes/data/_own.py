@@ -13,14 +13,14 @@ import warnings
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpnotes._validation import CONTINUOUS, MOST_CLASSES
+from dpnotes._validation import CONTINUOUS, MOST_CLASSES, Booleans
 from dpnotes.data._dataset import Dataset, cut
 
 if TYPE_CHECKING:
@@ -41,10 +41,11 @@ READERS = {
 }
 UNDECLARED = "must be declared"
 ADVICE = (
-    "must give [low, high] for numbers and categories for text; dates can be given as"
-    " days since a public date"
+    "must give [low, high] for numbers, [1900-01-01, 2010-01-01] for dates and"
+    " categories for text"
 )
-Known = tuple[float, float] | tuple[str, ...]
+Known = tuple[float, float] | tuple[date, date] | tuple[str, ...]
+NUMBERS = "numbers: [low, high]"
 REST = "*"  # in the file of what is public: every other column of numbers
 
 
@@ -55,8 +56,8 @@ class PublicColumn:
     Parameters
     ----------
     name : str
-    known : tuple of float or tuple of str
-        Bounds (low, high) of a numeric column, or the categories.
+    known : tuple of float, tuple of datetime.date or tuple of str
+        Bounds (low, high) of a column of numbers or dates, or the categories.
     given : bool
         Whether ``known`` was declared beforehand. If False, it was inferred from the
         records themselves, and no guarantee covers that step.
@@ -73,7 +74,7 @@ class PublicColumn:
 
     @property
     def is_number(self) -> bool:
-        """Whether the column holds numbers, rather than categories."""
+        """Whether the column holds numbers or dates, rather than categories."""
         return not isinstance(self.known[0], str)
 
 
@@ -89,6 +90,8 @@ class OwnDataset(Dataset):
         each category.
     classes_given : bool
         Whether the classes were declared beforehand.
+    test : ndarray of bool, shape [n]
+        Whether each record, in the order of the file, is a test record.
     left_out : int
         Number of records of a public table that were left out because their label is
         missing or not among the classes.
@@ -96,6 +99,7 @@ class OwnDataset(Dataset):
 
     columns: tuple[PublicColumn, ...]
     classes_given: bool
+    test: Booleans
     left_out: int = 0
 
     @property
@@ -144,11 +148,14 @@ class OwnDataset(Dataset):
         return tuple(replace(column, unread=0) for column in self.columns)
 
     def records(self) -> tuple[NDArray[np.float32], NDArray[Any]]:
-        """Features [n, d] of all records, the test records last, and their labels
-        [n] as in the file.
+        """Features [n, d] of all records and their labels [n], in the order of the
+        file.
         """
+        # the place of each record, where the test records follow the others
+        place = np.argsort(np.argsort(self.test, kind="stable"))
+        X = np.concatenate([self.X_train, self.X_test])
         y = np.concatenate([self.y_train, self.y_test])
-        return np.concatenate([self.X_train, self.X_test]), self.labels[y]
+        return X[place], self.labels[y[place]]
 
     def unread(self) -> list[str]:
         """List of sentences that count the labels and values that are missing or not
@@ -178,6 +185,7 @@ def load_file(
 
         [columns]                     # only these columns are features; without this table, all columns are
         age = [0, 120]                # bounds
+        born = [1900-01-01, 2010-01-01]  # bounds of dates, written YYYY-MM-DD in the table
         job = ["baker", "nurse"]      # categories; any other value belongs to none of them
         "*" = [0, 1]                  # every other column of numbers
 
@@ -187,7 +195,7 @@ def load_file(
     category, but if both are, it belongs to no category. Facts that the file does not
     declare are inferred from the records, as if they were public, and no guarantee
     covers that step. The attribute ``columns`` of the result shows which facts were
-    inferred. Every fifth record, drawn by ``default_rng(0)``, is a test record.
+    inferred. The method ``records`` keeps the order of the file. Every fifth record, drawn by ``default_rng(0)``, is a test record.
 
     A value that is missing, or not as declared, does not raise an error: it counts as
     the middle of the bounds, or as none of the categories. The attribute ``columns``
@@ -258,15 +266,14 @@ def load_file(
     ):
         faults.append("there are more features than records: is the table transposed?")
     if faults:
-        draft = (
-            _draft(table, target, public)
-            if any(UNDECLARED in fault for fault in faults)
-            else ""
-        )
-        raise ValueError(
-            "\n- ".join([f"{path} cannot be used:", *faults])
-            + f"\n{beside.name} {ADVICE}{draft}"
-        )
+        told = "\n- ".join([f"{path} cannot be used:", *faults])
+        told += f"\n{beside.name} {ADVICE}"
+        if any(UNDECLARED in fault for fault in faults):
+            told += (
+                "\nFill in the blanks of this draft with what is known without the"
+                f" records:\n\n{_draft(table, target, public)}"
+            )
+        raise ValueError(told)
     X, names, counted = _encoded(table, columns)
     test = np.zeros(len(table), dtype=bool)
     test[np.random.default_rng(0).permutation(len(table))[: len(table) // 5]] = True
@@ -283,6 +290,7 @@ def load_file(
         digest=f"{path.name}:{total.hexdigest()[:12]}",
         columns=counted,
         classes_given="classes" in public,
+        test=test,
         left_out=int((~there).sum()),
         **cut(X, y, {"train": ~test, "test": test}),
     )
@@ -346,31 +354,67 @@ def _told(columns: Sequence[PublicColumn]) -> list[str]:
     )
 
 
-def _draft(table: pd.DataFrame, target: str, public: Mapping[str, Any]) -> str:
-    """Draft, with blanks, of the file that declares the public facts of a table.
+def draft(path: str | Path, target: str = "") -> str:
+    r"""Draft of the file ``NAME.toml`` that declares the public facts of a table, with
+    blanks.
 
-    It looks at the columns' names and, in a file of arrays, at whether they hold text,
-    but at no value.
+    For each column it says whether most of the values are numbers, dates or text. This
+    is the only fact that it takes from the records.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file of the table.
+    target : str
+        See :func:`load_file`.
+
+    Examples
+    --------
+    >>> _ = (tmp / "few.csv").write_text("age,job,ill\n41,nurse,no\n,baker,yes\n")
+    >>> print(draft(tmp / "few.csv"))
+    classes = []  # all labels of ill, as ["no", "yes"]
+    [columns]  # delete the lines of names and identifiers
+    "age" = []  # numbers: [low, high]
+    "job" = []  # text: categories, as ["a", "b"]
     """
-    columns = public.get("columns", {REST: []})
-    if REST in columns:  # a file of arrays has nothing but numbers
-        texts = [
-            each for each in table if each != target and table[each].dtype == object
-        ]
-        columns = dict.fromkeys(texts) | {
-            each: known for each, known in columns.items() if known or not texts
-        }
-    text = partial(json.dumps, ensure_ascii=False, default=str)
-    lines = [f"classes = {text(public.get('classes') or [])}  # all labels of {target}"]
-    lines += [
-        '[columns]  # [low, high] for numbers, ["a", "b"] for text; delete the lines of'
-        " names, identifiers and dates"
-    ]
-    lines += [f"{text(name)} = {text(known or [])}" for name, known in columns.items()]
-    return (
-        "\nFill in the blanks of this draft with what is known without the records:\n\n"
-        + "\n".join(lines)
-    )
+    table, target = _read(Path(path), target)
+    return _draft(table, target, _public(Path(path).with_suffix(".toml")))
+
+
+def _draft(table: pd.DataFrame, target: str, public: Mapping[str, Any]) -> str:
+    given = public.get("columns", {REST: None})
+    classes = _toml(public.get("classes") or [])
+    lines = [f'classes = {classes}  # all labels of {target}, as ["no", "yes"]']
+    lines.append("[columns]  # delete the lines of names and identifiers")
+    rest = given.get(REST)
+    for name in map(str, table):
+        if name == target or (name not in given and REST not in given):
+            continue
+        kind = _kind(table[name])
+        known = given.get(name) or []
+        if not known and rest and kind == NUMBERS:
+            continue
+        lines.append(f"{_toml(name)} = {_toml(known)}  # {kind}")
+    if rest:
+        lines.append(f'"*" = {_toml(rest)}  # every other column of numbers')
+    return "\n".join(lines)
+
+
+def _toml(known: Any) -> str:
+    if _are_dates(known):
+        return f"[{known[0]}, {known[1]}]"
+    return json.dumps(known, ensure_ascii=False, default=str)
+
+
+def _kind(values: pd.Series) -> str:
+    """What most of the values are, and how that is declared."""
+    there = values[~values.map(_cell).isin(MISSING)]
+    if _numbers(there).notna().mean() > 0.5:
+        return NUMBERS
+    day = date(1970, 1, 1)
+    if _values(there, (day, day)).notna().mean() > 0.5:
+        return "dates: [1900-01-01, 2010-01-01]"
+    return 'text: categories, as ["a", "b"]'
 
 
 def _read(path: Path, target: str) -> tuple[pd.DataFrame, str]:
@@ -564,7 +608,7 @@ def _columns(
     found = []
     for name in (each for each in map(str, table) if each in given or REST in given):
         said = given.get(name) or None  # a blank of the draft declares nothing
-        cells, numbers = table[name].map(_cell), _numbers(table[name])
+        cells, numbers = table[name].map(_cell), _values(table[name], said)
         there = ~cells.isin(MISSING) | cells.isin(
             said if isinstance(said, list) else ()
         )
@@ -614,15 +658,20 @@ def _from_records(cells: pd.Series, numbers: pd.Series) -> Known | str:
 
 def _said(known: Any, *, has_numbers: bool) -> Known | str:
     """Declared bounds or categories of a column, or the fault as one text."""
-    if (
+    if _are_dates(known):
+        if not has_numbers:
+            return "the bounds are dates, but no value is a date such as 1990-12-31"
+        if known[0] < known[1]:
+            return known[0], known[1]
+    elif (
         isinstance(known, list)
         and len(known) == 2
         and all(type(value) in (int, float) for value in known)
     ):
         if not has_numbers:
             return (
-                "text, which needs categories, not bounds; numbers must have points,"
-                " not commas"
+                "text or dates, which need categories or dates as bounds; numbers must"
+                " have points, not commas"
             )
         if -np.inf < known[0] < known[1] < np.inf:
             return float(known[0]), float(known[1])
@@ -631,12 +680,12 @@ def _said(known: Any, *, has_numbers: bool) -> Known | str:
     ):
         categories = tuple(map(str, known))
         if all(re.fullmatch(r"\d{4}-\d\d-\d\d", name) for name in categories):
-            return "dates, which are neither numbers nor categories"
+            return "dates as bounds are written without quotation marks"
         if len(set(categories)) == len(categories) > 1:
             return categories
     return (
-        "the entry must be [low, high] with low < high, or at least two categories as"
-        " text"
+        "the entry must be [low, high] with low < high, numbers or dates, or at least"
+        " two categories as text"
     )
 
 
@@ -652,8 +701,9 @@ def _encoded(
     for column in columns:
         values = table[column.name]
         if column.is_number:
-            step: RowTransformer = PublicScaler(*column.known)
-            cells = _numbers(values).to_numpy(np.float64)[:, None]
+            low, high = _values(column.known, column.known)
+            step: RowTransformer = PublicScaler(low, high)
+            cells = _values(values, column.known).to_numpy(np.float64)[:, None]
             names.append(column.name)
         else:
             step = PublicOneHot(range(len(column.known)))
@@ -689,6 +739,29 @@ def _numbers(values: pd.Series) -> pd.Series:
     import pandas as pd
 
     return pd.to_numeric(values, errors="coerce").astype(np.float64)
+
+
+def _are_dates(known: Any) -> bool:
+    return (
+        isinstance(known, list | tuple)
+        and len(known) == 2
+        and all(type(value) is date for value in known)
+    )
+
+
+def _values(values: Any, known: Any) -> pd.Series:
+    """Each value as a float, NaN if it is none: days since 1970 if the bounds are
+    dates.
+    """
+    import pandas as pd
+
+    if not _are_dates(known):
+        return _numbers(pd.Series(values))
+    # read separately, so that no value decides how another one is read
+    found = pd.to_datetime(
+        pd.Series(values).astype(str), format="%Y-%m-%d", errors="coerce"
+    )
+    return (found - pd.Timestamp(0)) / pd.Timedelta(days=1)
 
 
 def _codes(cells: pd.Series, known: Iterable[Any]) -> NDArray[np.int64]:

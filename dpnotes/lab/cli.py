@@ -31,18 +31,26 @@ _OUT = (
     " folder, or $DPNOTES_RUNS]"
 )
 _STORE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_FILE = click.Path(dir_okay=False, path_type=Path)
 _TARGET = click.option(
     "--target",
     default="",
     help="Column of the classes.  [default: the last column, or y]",
 )
 _SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-_KEEP = click.option(
-    "--keep",
-    type=_FILE,
-    help="File for the findings, from which the same command continues.",
+_JOBS = click.option(
+    "-j",
+    "--jobs",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Fits at a time; -1 for all cores.",
 )
+
+
+class _Fault(click.ClickException):
+    """A foreseen error, with the exit code of an error of usage: 1 is a verdict."""
+
+    exit_code = 2
 
 
 class _Commands(click.Group):
@@ -62,7 +70,7 @@ class _Commands(click.Group):
                 raise
             if trace := getattr(error, "trace", ""):
                 click.echo(f"{trace}\n", err=True)
-            raise click.ClickException(str(error)) from error
+            raise _Fault(str(error)) from error
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -180,7 +188,7 @@ def run(
     try:
         parameters = chosen.check(dict(given))
     except TypeError as error:
-        raise click.ClickException(str(error)) from error
+        raise _Fault(str(error)) from error
     folder = (out or chosen.root / "runs").absolute()
     # where the chapter's sweeps keep their rows
     os.environ["DPNOTES_RUNS"] = str(folder)
@@ -551,6 +559,16 @@ def data_status() -> None:
 
 
 @data.command()
+@click.argument("table", type=_STORE)
+@_TARGET
+def draft(table: Path, target: str) -> None:
+    """Draft the file NAME.toml, with blanks for the public facts about TABLE."""
+    from dpnotes import data
+
+    click.echo(data.draft(table, target))
+
+
+@data.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 def fetch(names: Sequence[str]) -> None:
     """Download data sets into the data folder."""
@@ -620,16 +638,13 @@ def guarantee() -> None:
     help="Number of training runs, instead of a time budget.",
 )
 @click.option("--confidence", type=float, default=0.95, show_default=True)
-@click.option(
-    "-j",
-    "--jobs",
-    type=int,
-    default=1,
-    show_default=True,
-    help="Training runs at a time; -1 for all cores.",
-)
+@_JOBS
 @_SEED
-@_KEEP
+@click.option(
+    "--keep",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File for the findings, from which the same command continues.",
+)
 def audit(training: str, table: Path, keep: Path | None, **given: Any) -> None:
     """Train NAME from FILE.py repeatedly, and test whether the results refute a privacy
     claim.
@@ -646,7 +661,12 @@ def audit(training: str, table: Path, keep: Path | None, **given: Any) -> None:
     try:
         report = audit_table(training, table, keep=keep, **given)
     except KeyboardInterrupt:
-        _interrupted(_found(keep))
+        saved = (
+            f"the findings are saved in {keep}; the same command continues from there"
+        )
+        _interrupted(
+            saved if keep else "nothing was saved; --keep FILE saves the findings"
+        )
     # of the script, too: none may look like a claim that is refuted
     except Exception as error:
         if context.find_root().params["traceback"]:
@@ -667,72 +687,50 @@ def audit(training: str, table: Path, keep: Path | None, **given: Any) -> None:
 @click.option("--epsilon", type=float, required=True)
 @click.option("--delta", type=float, default=0.0, show_default=True)
 @click.option(
-    "--answers",
-    type=click.IntRange(min=1),
-    help="Number of queries to answer.  [default: any number]",
-)
-@click.option(
     "--public",
     is_flag=True,
-    help="Compare on this table itself. Use only if the table is public.",
-)
-@click.option(
-    "--shape",
-    is_flag=True,
-    help="Choose on synthetic tables only; this reads no record and costs nothing.",
-)
-@click.option(
-    "--seconds",
-    type=click.FloatRange(min=0.0, min_open=True),
-    default=300.0,
-    show_default=True,
+    help="Required: says that everyone may see this table, and what is found on it.",
 )
 @click.option(
     "--repeats",
-    type=click.IntRange(min=1),
-    help="Number of repeats, instead of a time budget.",
-)
-@click.option("--report", type=_FILE, help="File for the report, as HTML.")
-@click.option(
-    "-j",
-    "--jobs",
     type=int,
-    default=1,
+    default=10,
     show_default=True,
-    help="Fits at a time; -1 for all cores.",
+    help="Splits into records to fit and to test.",
 )
+@_JOBS
 @_SEED
-@_KEEP
 def compare_methods(
-    table: Path, public: bool, shape: bool, keep: Path | None, **given: Any
+    table: Path, target: str, public: bool, jobs: int, seed: int, **given: Any
 ) -> None:
-    """Recommend a private learner for TABLE (.csv or .npz).
+    """Compare the private learners on TABLE (.csv or .npz), which must be public.
 
-    Public facts about its columns are read from NAME.toml in the same folder. Blocks of
-    its records vote on the method, for a fifth of epsilon, unless --public or --shape
-    is given. For example: dpnotes compare mine.csv --target ill --epsilon 1 --delta
-    1e-5 --answers 500 --report mine.html
+    For example: dpnotes compare older.csv --target ill --epsilon 1 --delta 1e-5
+    --public. For a private table, take NoisyBoosting without a comparison.
     """
-    from dpnotes.lab.own_comparison import compare_table
+    from dpnotes.comparing import compare, shown
+    from dpnotes.data import load_file
 
-    if public and shape:
-        raise click.UsageError("--public and --shape exclude each other")
-    data = "public" if public else "shape" if shape else "private"
-    try:
-        click.echo(compare_table(table, data=data, keep=keep, **given))
-    except KeyboardInterrupt:
-        _interrupted(_found(keep))
+    if not public:
+        raise click.UsageError(
+            "a comparison releases what it finds without any protection: give --public"
+            " if everyone may see this table. For a private one take NoisyBoosting,"
+            " which needs no comparison"
+        )
+    own = load_file(table, target=target)
+    X, y = own.records()
+    found = compare(X, y, bounds=(-1, 1), random_state=seed, n_jobs=jobs, **given)
+    click.echo(shown(found).to_string(index_names=False))
+    for name, note in found["note"][found["note"] != ""].items():
+        click.echo(f"Not fitted: {name}: {note}")
+    for told in own.unread():
+        click.echo(f"Note: {told}.")
 
 
 def _interrupted(left: str) -> NoReturn:
     """Say what Ctrl-C has left, and exit as a shell does."""
     click.echo(f"\nInterrupted: {left}", err=True)
     sys.exit(130)
-
-
-def _found(keep: Path | None) -> str:
-    saved = f"the findings are saved in {keep}; the same command continues from there"
-    return saved if keep else "nothing was saved; --keep FILE saves the findings"
 
 
 def _check_data(chapter: str, parameters: Mapping[str, Any]) -> None:

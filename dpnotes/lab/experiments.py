@@ -18,7 +18,6 @@ from dpnotes.lab._experiment import Grid as Grid
 from dpnotes.lab._experiment import paper_table as paper_table
 from dpnotes.lab.bagging import experiments as bagging
 from dpnotes.lab.dpbag import experiments as dpbag
-from dpnotes.lab.head_to_head import experiments as head_to_head
 from dpnotes.lab.intrinsic_sgd import experiments as intrinsic_sgd
 from dpnotes.lab.private_prediction import experiments as private_prediction
 from dpnotes.lab.store import (
@@ -32,7 +31,7 @@ from dpnotes.lab.store import (
 
 EXPERIMENTS: dict[str, Experiment] = {
     e.name: e
-    for chapter in (bagging, dpbag, intrinsic_sgd, private_prediction, head_to_head)
+    for chapter in (bagging, dpbag, intrinsic_sgd, private_prediction)
     for e in chapter.EXPERIMENTS
 }
 

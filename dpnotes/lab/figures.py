@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import pickle
-import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, cast
@@ -665,79 +664,6 @@ def line_panels(
         axes.label_outer()
     handles, names = both[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper center", ncols=3)
-    return figure
-
-
-def leaders(
-    panels: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]],
-    names: Sequence[str],
-    *,
-    xlabel: str,
-) -> Figure:
-    """Draw a tile for each pair of a row and a column, with the name of the leader.
-
-    If candidates other than the leader are not ruled out, the tile is pale and also
-    shows how many candidates remain.
-
-    Parameters
-    ----------
-    panels : mapping of str to (DataFrame of str, DataFrame of int)
-        Two tables for each title of a panel: the leaders, and the numbers of candidates
-        that remain, including the leader. A tile without a name stays empty. The panels
-        have the same rows.
-    names : sequence of str
-        All names that can lead, in the order of their colours.
-    xlabel : str
-        Label of the columns.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    colors = dict(zip(names, _colors(len(names)), strict=True))
-    rows = len(next(iter(panels.values()))[0])
-    figure = blank(height=0.52 * rows + 0.9)
-    for axes, (title, (leader, left)) in zip(
-        figure.subplots(1, len(panels), sharey=True, squeeze=False)[0],
-        panels.items(),
-        strict=True,
-    ):
-        for (y, x), name in np.ndenumerate(leader.to_numpy()):
-            if pd.isna(name):
-                continue
-            count = int(left.to_numpy()[y, x])
-            pale, weight = (0.25, "normal") if count > 1 else (0.6, "bold")
-            axes.fill_between(
-                [x, x + 1],
-                y,
-                y + 1,
-                color=colors[name],
-                alpha=pale,
-                edgecolor="white",
-                linewidth=1.5,
-            )
-            lines = (
-                textwrap.wrap(f"{name} ({count})", 11)
-                if count > 1
-                else textwrap.wrap(name, 10)
-            )
-            axes.text(
-                x + 0.5,
-                y + 0.5,
-                "\n".join(lines),
-                ha="center",
-                va="center",
-                fontsize=9,
-                weight=weight,
-            )
-        axes.set_xticks(np.arange(leader.shape[1]) + 0.5, leader.columns)
-        axes.set_yticks(
-            np.arange(rows) + 0.5,
-            [textwrap.fill(str(row), 18) for row in leader.index],
-            fontsize=9,
-        )
-        axes.set(xlabel=xlabel, title=title, xlim=(0, leader.shape[1]), ylim=(rows, 0))
-        axes.grid(visible=False)
     return figure
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -131,7 +132,12 @@ def public_columns(own: OwnDataset) -> pd.DataFrame:
     """
     rows = [
         (
-            (column.name, "numbers", "{:g} to {:g}".format(*column.known), column.given)
+            (
+                column.name,
+                "numbers",
+                " to ".join(map(_shown, column.known)),
+                column.given,
+            )
             if column.is_number
             else (
                 column.name,
@@ -146,6 +152,10 @@ def public_columns(own: OwnDataset) -> pd.DataFrame:
     return table.assign(
         given=np.where(table["given"], "beforehand", "inferred from the records")
     )
+
+
+def _shown(bound: Any) -> str:
+    return f"{bound:g}" if isinstance(bound, float) else str(bound)
 
 
 def show(reference: str, *, scaling: str = "columns") -> None:

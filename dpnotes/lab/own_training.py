@@ -8,6 +8,7 @@ import hashlib
 import importlib.util
 import json
 import logging
+import secrets
 import sys
 from collections import UserDict
 from collections.abc import Mapping
@@ -96,7 +97,6 @@ def audit_table(
     about = {
         "training": training,
         "code of the file": script,
-        "table": own.digest,
         "epsilon": epsilon,
         "delta": delta,
         "adjacency": adjacency,
@@ -120,7 +120,7 @@ def audit_table(
                 (-1.0, 1.0) if all(column.is_number for column in own.columns) else None
             ),
             random_state=seed,
-            memory=None if keep is None else Kept(keep, about),
+            memory=None if keep is None else Kept(keep, own.digest, about),
             **settings,
         )
     return replace(report, remarks=(*report.remarks, *own.unread()))
@@ -136,47 +136,51 @@ def _tell_on_one_line() -> None:
 
 
 class Kept(UserDict[str, Any]):
-    """File that saves the findings of one audit or comparison, a line each, so that an
-    interrupted one can continue.
+    """File that saves the findings of one audit, a line each, so that an interrupted
+    audit can continue.
+
+    The findings are as private as the records, so only the owner can read the file. It
+    tells by a salted digest which table it belongs to, so two files do not show that
+    they are about the same table.
 
     Parameters
     ----------
     path : Path
         The file.
+    table : str
+        Digest of the table.
     about : mapping
-        Settings of the audit or comparison by name, as plain values; a file with other
-        settings raises an error.
-    kind : {"audit", "comparison"}
-        What the findings belong to.
+        Settings of the audit by name, as plain values; a file with other settings
+        raises an error.
 
     Raises
     ------
     ValueError
-        If the file belongs to another audit or comparison (the message names the
-        differences), or is not such a file.
+        If the file belongs to another audit (the message names the differences), or is
+        not such a file.
     """
 
-    def __init__(
-        self, path: Path, about: Mapping[str, Any], *, kind: str = "audit"
-    ) -> None:
+    def __init__(self, path: Path, table: str, about: Mapping[str, Any]) -> None:
         super().__init__()
         self._path = path
-        ours = json.loads(json.dumps(about))
-        text = path.read_bytes() if path.is_file() else b""
+        path.touch(mode=0o600)
+        path.chmod(0o600)
+        text = path.read_bytes()
         whole = text[: text.rfind(b"\n") + 1]  # a line that a kill tore is dropped
         if len(whole) < len(text):
             path.write_bytes(whole)
         try:
             self.data = dict(json.loads(line) for line in whole.splitlines())
         except ValueError:
-            raise ValueError(
-                f"{path} is not a file of an audit or a comparison"
-            ) from None
+            raise ValueError(f"{path} is not a file of an audit") from None
+        theirs = self.data.get("audit", {})
+        if self.data and not (isinstance(theirs, dict) and "salt" in theirs):
+            raise ValueError(f"{path} is not a file of an audit")
+        salt = theirs.get("salt", secrets.token_hex(16))
+        digest = hashlib.sha256((salt + table).encode()).hexdigest()
+        ours = json.loads(json.dumps({"salt": salt, "table": digest, **about}))
         if not self.data:
-            self[kind] = ours
-        theirs = self.data.get(kind)
-        if not isinstance(theirs, dict):
-            raise ValueError(f"{path} does not belong to this kind of run: {kind}")
+            self["audit"] = theirs = ours
         changed = [name for name in ours | theirs if ours.get(name) != theirs.get(name)]
         if changed:
             told = "; ".join(
@@ -184,7 +188,7 @@ class Kept(UserDict[str, Any]):
                 for name in changed
             )
             raise ValueError(
-                f"{path} belongs to another {kind}: {told}. Use another file, or its"
+                f"{path} belongs to another audit: {told}. Use another file, or its"
                 " settings"
             )
 

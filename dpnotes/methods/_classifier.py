@@ -154,8 +154,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
     fitting.
 
     Each fit spends the guarantee again. ``GridSearchCV`` and ``cross_val_score`` fit
-    many times, and no ``profile_`` counts these fits. Use
-    :func:`~dpnotes.comparing.tuned` to choose a setting within one budget.
+    many times, and no ``profile_`` counts these fits. Choose settings on public records.
 
     Parameters
     ----------

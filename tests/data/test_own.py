@@ -2,6 +2,8 @@
 wrong with it at once.
 """
 
+from datetime import date
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -48,16 +50,44 @@ def load(tmp_path):
 
 def records(mine):
     """Features and codes in the order of the file."""
-    test = np.zeros(N, bool)
-    test[np.random.default_rng(0).permutation(N)[: N // 5]] = True
-    X, y = np.empty((N, mine.d)), np.empty(N, int)
-    X[~test], X[test], y[~test], y[test] = (
-        mine.X_train,
-        mine.X_test,
-        mine.y_train,
-        mine.y_test,
+    X, labels = mine.records()
+    places = {label: code for code, label in enumerate(mine.labels.tolist())}
+    return X, np.array([places[label] for label in labels.tolist()])
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_records_are_in_the_order_of_the_file(load, table, private):
+    table["ill"] = table["ill"].where(np.arange(N) != 7)
+    mine = load(table.assign(age=np.arange(N)), PUBLIC, private=private)
+    kept = np.arange(N) != 7 if not private else np.full(N, True)
+    X, y = mine.records()
+    age = np.clip(np.arange(N) / 50 - 1, -1, 1)
+    np.testing.assert_allclose(X[:, 0], age[kept], atol=1e-6)
+    np.testing.assert_array_equal(
+        y, table["ill"].astype(object).where(table["ill"].notna(), "")[kept]
     )
-    return X, y
+    # the fifth that is for testing is drawn among the records that are kept
+    test = np.random.default_rng(0).permutation(kept.sum())[: kept.sum() // 5]
+    np.testing.assert_array_equal(mine.X_test, X[np.sort(test)])
+
+
+def test_dates_are_days_between_public_dates(load, table, tmp_path):
+    born = pd.date_range("1899-12-31", periods=N, freq="30D").strftime("%Y-%m-%d")
+    table["born"] = np.where(np.arange(N) == 3, "unknown", born)
+    public = "[columns]\nborn = [1900-01-01, 1920-01-01]"
+    mine = load(table, public, target="ill")
+    (column,) = mine.encoding
+    assert column.known == (date(1900, 1, 1), date(1920, 1, 1))
+    X, _ = mine.records()
+    days = (pd.to_datetime(born) - pd.Timestamp("1900-01-01")).days.to_numpy()
+    length = (date(1920, 1, 1) - date(1900, 1, 1)).days
+    expected = np.clip(2 * days / length - 1, -1, 1)
+    expected[3] = 0
+    np.testing.assert_allclose(X[:, 0], expected, atol=1e-6)
+    assert mine.columns[0].unread == 1
+    with pytest.warns(UserWarning, match="1 of 'born'"):
+        new = data.encode_file(tmp_path / "mine.csv", [column])
+    np.testing.assert_array_equal(new, X)
 
 
 def test_what_is_public_is_taken_from_the_records_where_nothing_is_said(load, table):
@@ -214,13 +244,13 @@ def test_all_faults_are_said_at_once_without_a_value(load, table):
             {},
             '[columns]\njob = ["2020-01-01", "2024-01-01"]',
             {},
-            "column 'job': dates, which are neither",
+            "column 'job': dates as bounds are written without",
         ),
         (
             {},
             "[columns]\njob = [0, 1]",
             {},
-            "column 'job': text, which needs categories, not",
+            "column 'job': text or dates, which need categories",
         ),
         ({}, "[columns]\n", {}, "there are no columns of features"),
         ({}, "classes = [", {}, "mine.toml is not a TOML file"),
@@ -281,18 +311,25 @@ def test_the_line_that_reads_a_file_of_another_form_makes_a_table_of_it(
     assert (mine.columns[0].known, mine.class_names) == ((1.5, 1.89), ("ja", "nein"))
 
 
-def test_a_draft_of_what_is_public_reads_the_header_alone_and_serves_when_it_is_filled(
+def test_a_draft_of_what_is_public_tells_kinds_alone_and_serves_when_it_is_filled(
     load, table
 ):
+    table.insert(0, "born", "1990-12-31")
+    few = table.assign(ill=7)
+    few.loc[: N // 3, ["age", "job", "born"]] = [np.nan, "5", "secret"]
     drafts = []
-    for frame in (table, table.assign(age="secret", hours=None, ill=7)):
+    for frame in (table, few):
         with pytest.raises(
             ValueError,
-            match="classes must be declared\n- columns 'age', 'hours', 'job'",
+            match="classes must be declared\n- columns 'born', 'age', 'hours'",
         ) as found:
             load(frame, private=True)
         drafts.append(str(found.value).partition("records:\n\n")[2])
     assert drafts[0] == drafts[1]
+    lines = drafts[0].splitlines()
+    assert '"age" = []  # numbers: [low, high]' in lines
+    assert '"job" = []  # text: categories, as ["a", "b"]' in lines
+    assert '"born" = []  # dates: [1900-01-01, 2010-01-01]' in lines
     filled = (
         drafts[0]
         .replace("classes = []", 'classes = ["yes", "no"]')
@@ -304,7 +341,7 @@ def test_a_draft_of_what_is_public_reads_the_header_alone_and_serves_when_it_is_
         load(table, filled, private=True)
     mine = load(
         table,
-        "\n".join(line for line in filled.splitlines() if not line.endswith("= []")),
+        "\n".join(line for line in filled.splitlines() if "= []" not in line),
         private=True,
     )
     assert [column.name for column in mine.columns] == ["age"]
@@ -339,11 +376,7 @@ def test_labels_are_those_of_the_file_whatever_the_order_of_classes(
         table.assign(ill=own), f"classes = {[str(label) for label in classes[:2]]}"
     )
     assert mine.labels.tolist() == classes
-    test = np.random.default_rng(0).permutation(N)[: N // 5]
-    assert mine.records()[1].astype(str).tolist() == [
-        *np.delete(own, test),
-        *own[np.sort(test)],
-    ]
+    assert mine.records()[1].astype(str).tolist() == own.tolist()
 
 
 ODD = [

@@ -121,7 +121,7 @@ def test_it_is_a_module_too(repository):
 )
 def test_foreseen_errors_are_one_line(run, arguments, message):
     code, out, err = run(*arguments)
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert err.startswith(f"Error: {message}")
     assert err.count("\n") == 1
 
@@ -230,7 +230,7 @@ def test_adopt_refuses_other_metrics_unless_told_to(run, stores, monkeypatch):
     monkeypatch.setitem(HERE, "more", 1.0)
     run_rows(stores, GRID[:3])
     code, _, err = run("results", "adopt", stores / "runs" / "toy_table")
-    assert (code, err.count("\n")) == (1, 1)
+    assert (code, err.count("\n")) == (2, 1)
     assert "other metrics in 3 of the rows" in err
     assert run("results", "adopt", "--replace")[0] == 0
     assert (
@@ -317,7 +317,7 @@ def test_what_an_experiment_says_is_missing_is_one_line_too(run, stores, monkeyp
     publish(stores, GRID[:1])
     monkeypatch.setitem(HERE, "fault", FileNotFoundError("data set 'x' is not here"))
     code, _, err = run("results", "verify")
-    assert (code, err.count("\n")) == (1, 1)
+    assert (code, err.count("\n")) == (2, 1)
     assert "data set 'x' is not here" in err
     monkeypatch.setitem(HERE, "fault", KeyError("a fault of the experiment"))
     with pytest.raises(RuntimeError, match="a fault of the experiment"):
@@ -377,7 +377,7 @@ def test_what_is_wrong_with_a_file_shows_before_a_kernel_starts(
         "d",
     ]
     done = CliRunner().invoke(cli.main, arguments)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert (
         "there is no column 'd' for the target; there are 'a', 'b', 'c'\n- columns 'b',"
         " 'c': constant\n" in done.output
@@ -387,5 +387,5 @@ def test_what_is_wrong_with_a_file_shows_before_a_kernel_starts(
         ("intrinsic_sgd", "one of 'mnist'"),
     ):
         code, _, err = run("run", name, "-p", "dataset", tmp_path)  # a folder
-        assert (code, err.count("\n")) == (1, 1)
+        assert (code, err.count("\n")) == (2, 1)
         assert err.startswith(f"Error: dataset must be {kind}")

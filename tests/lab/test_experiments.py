@@ -16,7 +16,7 @@ from dpnotes.lab import experiments
 from dpnotes.lab.experiments import EXPERIMENTS, VERIFICATIONS
 from dpnotes.lab.store import published_store, read_store, verify
 
-CHAPTERS = ("bagging", "dpbag", "intrinsic_sgd", "private_prediction", "head_to_head")
+CHAPTERS = ("bagging", "dpbag", "intrinsic_sgd", "private_prediction")
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -96,8 +96,6 @@ def test_no_tolerance_is_as_large_as_what_tells_rows_apart(name):
 
 
 LIMIT = 10.0  # seconds of one core a row
-# that rows need beside data sets
-LIBRARIES = {"head_to_head_others": ["diffprivlib", "interpret"]}
 PUBLISHED = {
     name: read_store(published_store(name))
     for name in EXPERIMENTS
@@ -113,10 +111,7 @@ def needed(name, key):
     """What computing a row needs."""
     rows = PUBLISHED[name]
     for _, row in rows[rows["row"] == key].iterrows():
-        return [
-            *EXPERIMENTS[name].data(row.dropna().to_dict()),
-            *LIBRARIES.get(name, []),
-        ]
+        return EXPERIMENTS[name].data(row.dropna().to_dict())
     return []  # test_every_verification_is_of_a_published_row says so
 
 

@@ -143,29 +143,6 @@ def test_no_two_curves_look_the_same():
         figures.line_styles(31)
 
 
-def test_a_tile_names_its_leader_and_is_pale_where_others_are_left():
-    leader = pd.DataFrame(
-        [["votes", "means"], ["means", None]],
-        index=["small", "large"],
-        columns=[1.0, 10.0],
-    )
-    left = pd.DataFrame(
-        [[1, 3], [2, np.nan]], index=leader.index, columns=leader.columns
-    )
-    figure = figures.leaders(
-        {"delta = 0": (leader, left)}, ["means", "votes"], xlabel="epsilon"
-    )
-    (axes,) = figure.axes
-    assert [text.get_text() for text in axes.texts] == [
-        "votes",
-        "means (3)",
-        "means (2)",
-    ]
-    strong, pale, _ = [tile.get_alpha() for tile in axes.collections]
-    assert strong > pale
-    assert figures.narrow(figure) is not None
-
-
 METHODS = pd.DataFrame(
     {
         "method": ["bagging", "none"],

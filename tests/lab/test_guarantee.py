@@ -63,7 +63,7 @@ def test_a_statement_is_written(ask, tmp_path):
         accounting.bagging(n=100, subsample=5), delta=0.1, epsilon=1, n_public=True
     )
     code, out = ask("pure", "--epsilon", 1, "--statement", tmp_path / "stated.doc")
-    assert (code, "the ending of path must be one of" in out) == (1, True)
+    assert (code, "the ending of path must be one of" in out) == (2, True)
 
 
 def test_json_is_that_of_the_profile(ask):

@@ -1,5 +1,5 @@
-"""Verdicts from rows of the head-to-head: where each family is the right choice, and
-what a choice loses.
+"""Tables of the head-to-head: what a choice lost, in rows of earlier versions of the
+package that chose.
 """
 
 from __future__ import annotations
@@ -9,184 +9,24 @@ from typing import Any
 
 import pandas as pd
 
-from dpnotes.lab.head_to_head.experiments import column
 from dpnotes.lab.tables import NO_BREAK, Column, Table, columns
 from dpnotes.lab.verdicts import (
-    HOLDS,
-    LEVEL,
     NEGLIGIBLE,
-    TIE,
-    UNDECIDED,
     Mean,
     Verdict,
     above,
-    every,
     not_behind,
     verdict,
 )
 
-# those that lead anywhere first, as they have the clearest colours
-FAMILIES: dict[str, tuple[str, ...]] = {
-    "DP-SGD": ("DPSGD",),
-    "private prediction": (
-        "LossPerturbation",
-        "ModelSensitivity",
-        "PredictionSensitivity",
-        "SubsampleAggregate",
-    ),
-    "class means": ("ClassMeans",),
-    "random trees": ("RandomTrees",),
-    "noisy SGD": ("NoisySGD", "AugmentedSGD"),
-    "bagging": ("Bagging",),
-    "filtered votes": ("FilteredVote",),
-    "majority": ("majority class",),
-}
-FAMILY = {method: family for family, methods in FAMILIES.items() for method in methods}
 
-
-def behind(row: pd.Series, method: str, repeats: int) -> Mean:
-    """Give the mean by which a method is behind the best method of a row, on the
-    same splits.
-    """
-    return _mean(
-        row[f"behind_{column(method)}"], row[f"error_{column(method)}"], repeats
-    )
+def column(name: str) -> str:
+    """A method's name as part of the name of a column."""
+    return name.replace(" ", "_").replace("-", "_")
 
 
 def _mean(value: Any, error: Any, repeats: Any) -> Mean:
     return Mean(float(value), float(error) ** 2, float(error) ** 4 / (int(repeats) - 1))
-
-
-def right_choice(rows: pd.DataFrame) -> pd.DataFrame:
-    """Find, for each row, the family of the best method, and whether this family is
-    ahead of every other family.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Rows of :func:`dpnotes.lab.head_to_head.experiments.methods`; gaps are left out.
-
-    Returns
-    -------
-    DataFrame
-        The rows, with three more columns. The column family names the family with the
-        highest mean. The column choice names this family again if it is ahead of every
-        other family, and is "tie" or "undecided" otherwise. The column left is 1 if the
-        family is ahead of every other family. Otherwise it counts the families that
-        have a method which is not shown to be behind the best method. The tests of all
-        methods together have the level of a verdict. With this confidence, one of the
-        counted families therefore contains the truly best method.
-    """
-    there = rows.dropna(subset=["best"])
-    families, choices, left = [], [], []
-    for _, row in there.iterrows():
-        own = FAMILY[row["best"]]
-        ran = [
-            method for method in FAMILY if pd.notna(row.get(f"behind_{column(method)}"))
-        ]
-        leads = {
-            method: above(behind(row, method, int(row["repeats"])))
-            for method in ran
-            if method != row["best"]
-        }
-        found = verdict(
-            every([lead for method, lead in leads.items() if FAMILY[method] != own])
-        )
-        families.append(own)
-        choices.append(own if found == HOLDS else TIE if found == TIE else UNDECIDED)
-        near = {
-            FAMILY[method]
-            for method, lead in leads.items()
-            if lead(LEVEL / len(leads)) != HOLDS
-        }
-        left.append(1 if found == HOLDS else len({own} | near))
-    return there.assign(family=families, choice=choices, left=left)
-
-
-def pooled(rows: pd.DataFrame) -> pd.DataFrame:
-    """Pool the rows of several tables of one kind into one row; the tables are the
-    repeats and are independent.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Rows of :func:`dpnotes.lab.head_to_head.experiments.methods` that differ in
-        ``seed``; gaps are left out.
-
-    Returns
-    -------
-    DataFrame
-        One row for each combination of kind of table, epsilon and delta that has at
-        least two tables. The columns are best, the accuracy, behind and error of each
-        method under the same names as in the rows, and repeats, the number of tables.
-    """
-    keys = ["dataset", "target", "rows", "columns", "margin", "epsilon", "delta"]
-    found = []
-    for key, own in rows.dropna(subset=["best"]).groupby(
-        keys, dropna=False, sort=False
-    ):
-        if len(own) < 2:
-            continue
-        names = {f"accuracy_{column(method)}": method for method in FAMILY}
-        accuracy = (
-            own[[name for name in names if name in own]]
-            .astype(float)
-            .dropna(axis=1)
-            .rename(columns=names)
-        )
-        best = accuracy.mean().idxmax()
-        gaps = accuracy.rsub(accuracy[best], axis=0)
-        cells = {
-            f"{what}_{column(str(method))}": value
-            for what, values in {
-                "accuracy": accuracy.mean(),
-                "behind": gaps.mean(),
-                "error": gaps.sem(),
-            }.items()
-            for method, value in values.items()
-        }
-        found.append(
-            dict(zip(keys, key, strict=True))
-            | {"best": best, "repeats": len(own)}
-            | cells
-        )
-    return pd.DataFrame(found)
-
-
-def map_of(
-    rows: pd.DataFrame, names: Sequence[str], *, across: str = "epsilon"
-) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
-    """Make the panels for :func:`dpnotes.lab.figures.leaders`: tasks against a column,
-    one panel for each delta.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Rows of :func:`right_choice`. Without a column delta, there is one panel.
-    names : sequence of str
-        Columns that name a task.
-    across : str
-        The column whose values the panels have across.
-    """
-    words = {"rows": "n = {:,.0f}", "columns": "d = {:.0f}", "margin": "margin {:g}"}
-    tasks = [
-        ", ".join(
-            words.get(name, "{}").format(row[name])
-            for name in names
-            if pd.notna(row[name]) and row[name]
-        )
-        for _, row in rows.iterrows()
-    ]
-    told = rows.assign(task=[task.replace("_", " ") for task in tasks])
-    order = told.sort_values([*names], na_position="first")["task"].unique()
-    panels = told.groupby("delta") if "delta" in told else [("", told)]
-    return {
-        f"delta = {delta:g}" if delta != "" else "": tuple(  # type: ignore[misc]
-            own.pivot_table(cell, "task", across, aggfunc="first").reindex(order)
-            for cell in ("family", "left")
-        )
-        for delta, own in panels
-    }
 
 
 def beside_others(rows: pd.DataFrame) -> pd.DataFrame:
@@ -196,7 +36,7 @@ def beside_others(rows: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     rows : DataFrame
-        Rows of :func:`dpnotes.lab.head_to_head.experiments.others`; gaps are left out.
+        Rows of ``head_to_head_others.csv``; gaps are left out.
 
     Returns
     -------
@@ -240,7 +80,7 @@ def regrets(
     Parameters
     ----------
     rows : DataFrame
-        Rows of :func:`dpnotes.lab.head_to_head.experiments.regret`; gaps are left out.
+        Rows of ``head_to_head_sealed.csv``; gaps are left out.
     roles : sequence of str
         Names of the choices in the rows.
     at_most : float
@@ -287,62 +127,6 @@ def _over_sets(rows: pd.DataFrame, values: pd.Series) -> tuple[Mean, int]:
     return Mean.of(float(own.mean()), float(own.std(ddof=1)), len(own)), len(own)
 
 
-def ahead_of(rows: pd.DataFrame, one: str, other: str) -> Mean:
-    """Compute the mean lead of one choice over another, over data sets; gaps are left
-    out.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Rows of :func:`dpnotes.lab.head_to_head.experiments.regret`.
-    one, other : str
-        Names of the choices in the rows.
-    """
-    there = rows.dropna(subset=["hindsight"])
-    ahead = there[f"behind_{column(other)}"].astype(float) - there[
-        f"behind_{column(one)}"
-    ].astype(float)
-    return _over_sets(there, ahead)[0]
-
-
-def exposures(rows: pd.DataFrame) -> pd.DataFrame:
-    """Bound the true-positive rate at 0.1 % false positives for each method: the
-    largest bound over the tasks.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Rows of :func:`dpnotes.lab.head_to_head.experiments.methods`; gaps are left out.
-
-    Returns
-    -------
-    DataFrame
-        One row for each method. Besides method, there is a column for each pair of
-        epsilon and delta, such as ``"10, 1e-05"``. It is NaN for a method that was not
-        fitted at this pair.
-    """
-    names = {f"exposure_{column(method)}": method for method in FAMILY}
-    there = rows.dropna(subset=["best"])
-    long = there.melt(
-        ["epsilon", "delta"],
-        [name for name in names if name in there],
-        "method",
-        "rate",
-    )
-    found = long.assign(
-        method=long["method"].map(names), rate=long["rate"].astype(float)
-    )
-    pairs = [
-        f"{epsilon:g}, {delta:g}"
-        for epsilon, delta in zip(found["epsilon"], found["delta"], strict=True)
-    ]
-    return (
-        found.assign(pair=pairs)
-        .pivot_table("rate", "method", "pair", aggfunc="max")
-        .reset_index()
-    )
-
-
 def audited(rows: pd.DataFrame) -> pd.DataFrame:
     """Put the two audits of each method into one row: at the two values of epsilon for
     which it was asked.
@@ -375,7 +159,6 @@ def _limits(row: Any) -> str:
     return f"{low:.1%} to {high:.1%}".replace(" ", NO_BREAK)
 
 
-GAP = "not fitted"
 AUDITS = Table(
     "Lower bounds on the epsilon of each method at delta = 0.02. Each method is audited"
     " twice: once when it is asked for epsilon = 1, and once for epsilon = 4. At this"
@@ -410,9 +193,8 @@ OTHERS = Table(
     ),
 )
 CHOICES = {
-    "chosen without the data": 'compare with data="shape"',
+    "chosen without the data": "chosen on synthetic tables",
     "DP-SGD by default": "DP-SGD with its defaults",
-    "recommended": "the rules",
 }
 REGRETS = Table(
     "The mean regret of each choice over the data sets, with its 95 % interval. The"
@@ -423,20 +205,4 @@ REGRETS = Table(
     Column("limits", "95 % interval", text=_limits),
     "verdict",
     Column("sets", "data sets"),
-)
-EXPOSURES = Table(
-    "Upper bound on the true-positive rate of any membership test at a false-positive"
-    " rate of 0.1 %. Each column is for one pair of epsilon and delta, and gives the"
-    " largest bound over the tasks.",
-    "method",
-    *(
-        Column(
-            f"{epsilon}, {delta}",
-            f"epsilon = {epsilon}, delta = {delta}",
-            "{:.2%}",
-            gap=GAP,
-        )
-        for epsilon in (1, 10)
-        for delta in ("0", "1e-05")
-    ),
 )

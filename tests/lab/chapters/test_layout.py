@@ -128,7 +128,7 @@ class TestLayout:
 
     def test_in_a_checkout_there_is_nothing_to_lay_out(self, tmp_path):
         done = CliRunner().invoke(cli.main, ["book", str(tmp_path / "mine")])
-        assert done.exit_code == 1
+        assert done.exit_code == 2
         assert "the book of the checkout" in done.output
         assert not (tmp_path / "mine").exists()
 
