@@ -105,7 +105,7 @@ def test_light_commands_do_not_need_the_book():
         "import sys\nfrom dpnotes.__main__ import main\nsys.argv[1:] ="
         " ['build']\nmain()",
     )
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert done.stderr.startswith("Error: the book needs the extra [book]: ")
 
 
