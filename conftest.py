@@ -14,8 +14,10 @@ import sys
 import tempfile
 import warnings
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib
 import pytest
@@ -97,6 +99,24 @@ def _browser_reads_files() -> bool:
 def remedy(name: str) -> str:
     """What a person does to have a test run that was skipped."""
     return REMEDIES.get(name) or f"{BIN}/dpnotes data fetch {name}"
+
+
+@pytest.fixture(
+    params=["pretended", pytest.param("real", marks=pytest.mark.needs("gpu"))]
+)
+def gpu(request: pytest.FixtureRequest) -> Iterator[SimpleNamespace]:
+    """A GPU: one that is pretended on the CPU and, where there is one, a real one.
+
+    ``launches`` counts what a pretended GPU was given, and is None for a real one;
+    ``tolerance`` is how far results may lie from those of the CPU.
+    """
+    if request.param == "real":
+        yield SimpleNamespace(launches=None, tolerance=1e-7)
+        return
+    from tests.pretended import pretended_gpu
+
+    with pretended_gpu() as pretended:
+        yield pretended
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -18,7 +18,7 @@ LEARN = (
     "torch",
     "torchvision",
 )
-NOTEBOOKS = ("ipykernel", "nbformat", "papermill", "sphinx_external_toc")
+NOTEBOOKS = ("ipykernel", "nbformat", "papermill")
 # of what the package itself imports; pyproject.toml names the distributions and their
 # versions
 EXTRAS = {

@@ -15,6 +15,7 @@ from dpnotes.data._catalogue import DataStatus as DataStatus
 from dpnotes.data._catalogue import absent as absent
 from dpnotes.data._catalogue import data_folder as data_folder
 from dpnotes.data._catalogue import load as load
+from dpnotes.data._catalogue import load_weights as load_weights
 from dpnotes.data._catalogue import status as status
 from dpnotes.data._dataset import DataDamaged as DataDamaged
 from dpnotes.data._dataset import DataError as DataError

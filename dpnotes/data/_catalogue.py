@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from dpnotes.data import _images, _tables
+from dpnotes.data import _images, _tables, _weights
 from dpnotes.data._dataset import DataDamaged, DataMissing, Dataset, Source
 
 SOURCES: Mapping[str, Source[Any]] = {
     **_tables.EMBEDDED,
     **_images.SOURCES,
     **_tables.SOURCES,
+    **_weights.SOURCES,
 }
-NAMES = tuple(SOURCES)
+# of data sets; the weights of a network have no split
+NAMES = tuple(name for name in SOURCES if SOURCES[name].splits)
 
 
 def data_folder() -> Path:
@@ -27,8 +29,9 @@ def data_folder() -> Path:
     ``fashion_mnist.npz`` and ``cifar10.npz`` (each with the arrays ``x_train``,
     ``y_train``, ``x_test``, ``y_test``, uint8 as published), ``cifar100_subset.npz``
     (with the arrays ``x``, ``y``), and the published files ``adult/adult.data``,
-    ``adult/adult.test``, ``covertype/covtype.data.gz`` and
-    ``diabetes130/dataset_diabetes.zip``.
+    ``adult/adult.test``, ``covertype/covtype.data.gz``,
+    ``diabetes130/dataset_diabetes.zip`` and ``vgg16-397923af.pth`` (torchvision's
+    weights of VGG16, trained on ImageNet).
     """
     if folder := os.environ.get("DPNOTES_DATA"):
         return Path(folder).expanduser()
@@ -42,7 +45,7 @@ def source(name: str) -> Source[Any]:
     is no such set.
     """
     if name not in SOURCES:
-        raise ValueError(f"unknown data set {name!r}; known: {', '.join(NAMES)}")
+        raise ValueError(f"unknown data set {name!r}; known: {', '.join(SOURCES)}")
     return SOURCES[name]
 
 
@@ -173,9 +176,32 @@ def load(name: str, *, split: str = "original") -> Dataset:
     if split not in chosen.splits:
         raise ValueError(
             f"unknown split {split!r} of data set {name!r}; known:"
-            f" {', '.join(chosen.splits)}"
+            f" {', '.join(chosen.splits) or 'none, it holds the weights of a network'}"
         )
     return chosen.load(name, split, data_folder())
+
+
+def load_weights() -> dict[str, Any]:
+    """Load the weights of VGG16 that were trained on ImageNet, from the data folder.
+
+    Returns
+    -------
+    dict of str to torch.Tensor
+        Tensors on the CPU, by torchvision's names.
+
+    Raises
+    ------
+    DataMissing
+        If the data folder lacks the file.
+    DataDamaged
+        If the file differs from the published file.
+    """
+    import torch
+
+    folder = data_folder()
+    _weights.read(folder)
+    path = folder / _weights.FILE
+    return dict(torch.load(path, map_location="cpu", weights_only=True))
 
 
 @dataclass(frozen=True)
@@ -225,11 +251,12 @@ def absent(names: Iterable[str]) -> list[str]:
 
 
 def status() -> list[DataStatus]:
-    """Report the state of every data set, in the order of :data:`NAMES`.
+    """Report the state of every data set, in the order of :data:`NAMES`, and of the
+    weights ``"imagenet"``.
 
     The function reads and checks every file, which takes seconds.
     """
-    return [_status(name, data_folder()) for name in NAMES]
+    return [_status(name, data_folder()) for name in SOURCES]
 
 
 def _status(name: str, folder: Path) -> DataStatus:

@@ -18,6 +18,7 @@ from dpnotes.data._catalogue import SOURCES, data_folder, source
 from dpnotes.data._dataset import DataDamaged, DataError, DataUnreachable
 from dpnotes.data._images import cifar100_subset
 from dpnotes.data._tables import ADULT_FILES, COVERTYPE_FILE, DIABETES_FILE
+from dpnotes.data._weights import download
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 
@@ -36,7 +37,8 @@ def fetch(name: str) -> Path:
     Parameters
     ----------
     name : str
-        One of :data:`NAMES` that does not come with scikit-learn.
+        One of :data:`NAMES` that does not come with scikit-learn, or ``"imagenet"``:
+        weights of VGG16 for :func:`load_weights`, 528 MB.
 
     Returns
     -------
@@ -133,4 +135,5 @@ DOWNLOADS: Mapping[str, Callable[[Path], None]] = {
     "diabetes130": partial(
         _tables, {DIABETES_FILE: f"{_UCI}/00296/dataset_diabetes.zip"}
     ),
+    "imagenet": download,
 }

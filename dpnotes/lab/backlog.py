@@ -10,7 +10,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 from statistics import median
 from typing import Any
 
@@ -46,14 +45,15 @@ class Outcome:
         What the budget had no room for, cheapest first.
     without_data : dict of str to int
         Rows that need data sets which are not here, by the names of these.
-    failures : dict of str to Exception
-        What ended an experiment, by its name; its other rows were left out.
+    failures : list of Exception
+        What rows raised, one for each that failed; and what kept a whole experiment
+        from going on, such as a full disk.
     """
 
     finished: int = 0
     left: list[Task] = field(default_factory=list)
     without_data: dict[str, int] = field(default_factory=dict)
-    failures: dict[str, Exception] = field(default_factory=dict)
+    failures: list[Exception] = field(default_factory=list)
 
 
 def chosen(names: Sequence[str] = ()) -> list[Experiment]:
@@ -179,7 +179,7 @@ def fill(
 
     A row is not begun if it is expected to take longer than what is left of the budget,
     see :func:`expected`; rows that finish correct that. Rows whose data sets are not
-    here are left out. An experiment that fails is left, the others go on.
+    here are left out. A row that fails is left out, and the others go on.
 
     Parameters
     ----------
@@ -203,54 +203,63 @@ def fill(
     """
     from dpnotes.learners import device_name
 
-    end, gpu, outcome = clock() + seconds, device_name(device) != "cpu", Outcome()
-    rows, outcome.without_data = with_data(
-        [(each, row) for each in chosen(names) for row in gaps(each)]
-    )
-    outcome.left = tasks(rows, gpu=gpu)
-    while outcome.left and outcome.left[0].seconds <= (budget := end - clock()):
-        experiment = outcome.left[0].experiment
-        own = [
-            task
-            for task in outcome.left
-            if task.experiment is experiment and task.seconds <= budget
-        ]
-        sums = accumulate(task.seconds / effective_n_jobs(n_jobs) for task in own)
-        batch = own[: max(1, sum(each <= min(budget, _BATCH) for each in sums))]
-        options = {"device": device} if _takes_device(experiment) else {}
-        how: dict[str, Any] = {
-            "options": options,
-            "n_jobs": n_jobs,
-            "progress": progress,
-        }
+    end = clock() + seconds
+    gpu = device_name(device) != "cpu"
+    wanted = [(each, row) for each in chosen(names) for row in gaps(each)]
+    outcome = Outcome()
+    rows, outcome.without_data = with_data(wanted)
+    left = tasks(rows, gpu=gpu)
+    while left and left[0].seconds <= (budget := end - clock()):
+        experiment = left[0].experiment
+        batch = _together(left, budget, effective_n_jobs(n_jobs))
+        asked = [task.parameters for task in batch]
+        into = store.runs_store(experiment.name)
+        failed: list[dict[str, Any]] = []
         try:
-            into = store.runs_store(experiment.name)
             store.sweep(
                 experiment.function,
-                [task.parameters for task in batch],
+                asked,
                 store=into,
-                **how,
+                options={"device": device} if _takes_device(experiment) else {},
+                n_jobs=n_jobs,
+                progress=progress,
             )
-            outcome.finished += len(batch)
-        except (RuntimeError, ValueError, TypeError, OSError) as error:
-            outcome.failures[experiment.name] = error
-        left = [
-            task
-            for task in outcome.left
-            if task not in batch and task.experiment.name not in outcome.failures
+        except store.RowError as error:
+            outcome.failures.append(error)
+            failed = [error.parameters]
+        # a full disk, say: no row of the experiment would fare better
+        except (ValueError, TypeError, OSError) as error:
+            outcome.failures.append(error)
+            failed = [task.parameters for task in left if task.experiment is experiment]
+        lacking = store.missing(experiment.function, asked, into)
+        outcome.finished += len(batch) - len(lacking)
+        own = [
+            task.parameters
+            for task in left
+            if task.experiment is experiment
+            and task.parameters not in failed
+            and (task not in batch or task.parameters in lacking)
         ]
         # of which no row was measured meanwhile
         others = [task for task in left if task.experiment is not experiment]
-        again = tasks(
-            [
-                (experiment, task.parameters)
-                for task in left
-                if task.experiment is experiment
-            ],
-            gpu=gpu,
-        )
-        outcome.left = _cheapest_first([*others, *again])
+        measured = tasks([(experiment, row) for row in own], gpu=gpu)
+        left = _cheapest_first([*others, *measured])
+    outcome.left = left
     return outcome
+
+
+def _together(left: Sequence[Task], budget: float, n_jobs: int) -> list[Task]:
+    """Rows of the first experiment that are begun together: some seconds of work."""
+    batch: list[Task] = []
+    seconds = 0.0
+    for task in left:
+        if task.experiment is not left[0].experiment or task.seconds > budget:
+            continue
+        seconds += task.seconds / n_jobs
+        if batch and seconds > min(budget, _BATCH):
+            break
+        batch.append(task)
+    return batch
 
 
 def _takes_device(experiment: Experiment) -> bool:

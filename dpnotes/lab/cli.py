@@ -387,11 +387,11 @@ def results_run(
             "next: dpnotes results adopt, which takes the rows from"
             f" {_short(runs_store('any').parent)}{os.sep}"
         )
-    for name, error in done.failures.items():
-        click.echo(f"{name}: {error}", err=True)
+    for error in done.failures:
+        click.echo(str(error), err=True)
     if done.failures:
         raise click.ClickException(
-            f"{len(done.failures)} experiments failed; the others were run"
+            f"rows that failed: {len(done.failures)}; the others were run"
         )
 
 

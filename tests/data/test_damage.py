@@ -177,7 +177,7 @@ def test_errors_travel_between_processes():
 
 def test_status_of_an_empty_folder(folder):
     states = {status.name: status.state for status in data.status()}
-    assert states == dict.fromkeys(data.NAMES, "missing") | {
+    assert states == dict.fromkeys([*data.NAMES, "imagenet"], "missing") | {
         "digits": "embedded",
         "breast_cancer": "embedded",
     }

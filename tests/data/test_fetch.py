@@ -15,10 +15,12 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
+import torch
 from torchvision import datasets
 
 from dpnotes import data
-from dpnotes.data import _fetch, _images
+from dpnotes.data import _fetch, _images, _weights
+from dpnotes.data._catalogue import SOURCES
 
 NOWHERE = "http://127.0.0.1:9/"  # refused at once
 
@@ -107,7 +109,7 @@ def test_tables_come_as_published_and_a_bad_page_is_refused(
 
 
 def test_every_set_to_fetch_has_a_download():
-    fetched = [name for name in data.NAMES if _fetch.source(name).files]
+    fetched = [name for name, source in SOURCES.items() if source.files]
     assert [*_fetch.DOWNLOADS] == fetched
     for name in ("adult", "covertype"):
         (urls,) = _fetch.DOWNLOADS[name].args
@@ -195,8 +197,28 @@ def test_embedded_and_unknown_sets_are_not_fetched():
         ),
     ):
         data.fetch("digits")
-    with pytest.raises(ValueError, match="unknown data set 'imagenet'; known: digits"):
+    with pytest.raises(ValueError, match="unknown data set 'svhn'; known: digits"):
+        data.fetch("svhn")
+
+
+def test_weights_are_fetched_checked_and_loaded(folder, monkeypatch):
+    """A file in the place of VGG16's, whose digest is that of these bytes."""
+    published = folder / "published.pth"
+    torch.save({"features.0.weight": torch.ones(2)}, published)
+    content = published.read_bytes()
+    monkeypatch.setattr(_weights, "URL", published.as_uri())
+    with pytest.raises(data.DataMissing, match="fetch imagenet"):
+        data.load_weights()
+    with pytest.raises(data.DataUnreachable, match="invalid hash value"):
         data.fetch("imagenet")
+    monkeypatch.setattr(_weights, "DIGEST", hashlib.sha256(content).hexdigest()[:8])
+    assert data.absent(["imagenet", "digits"]) == ["imagenet"]
+    path = data.fetch("imagenet")
+    assert not data.absent(["imagenet"])
+    assert data.load_weights()["features.0.weight"].tolist() == [1.0, 1.0]
+    path.write_bytes(content[:-1])
+    with pytest.raises(data.DataDamaged, match="fetch imagenet"):
+        data.load_weights()
 
 
 N = 230  # images of either published part of CIFAR-100 here; 400 are chosen

@@ -2,12 +2,15 @@
 clock are toys.
 """
 
+import errno
 import json
 
 import pytest
+from joblib import parallel_config
 
 from dpnotes.lab import _shared, backlog, experiments, store
 from dpnotes.lab.experiments import Experiment
+from dpnotes.lab.store import _sweep
 
 CLOCK = {"now": 0.0}
 
@@ -164,14 +167,35 @@ def test_rows_whose_data_are_not_here_are_left_out(stores, tmp_path, monkeypatch
     assert (done.finished, done.left, done.without_data) == (2, [], {"mnist": 2})
 
 
-def test_a_failing_experiment_does_not_stop_the_others(stores):
-    def broken(x, seed):
-        raise ValueError("no such thing")
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_row_that_fails_drops_itself_alone(stores, n_jobs):
+    stores(toy("toy_odd", odd, sizes=(1, 2, 3)), toy("toy_slow", sizes=(2,)))
+    with parallel_config(backend="threading"):
+        done = fill(n_jobs=n_jobs)
+    assert (done.finished, done.left, len(done.failures)) == (6, [], 2)
+    assert ran("toy_odd") == [1, 1, 3, 3]
+    assert all("'x': 2" in str(error) for error in done.failures)
 
-    stores(toy("toy_broken", broken), toy("toy_slow", sizes=(2,)))
+
+def odd(x, seed):
+    if x == 2:
+        raise ValueError("no such thing")
+    return {"y": x}
+
+
+def test_an_experiment_whose_rows_cannot_be_written_is_left(stores, monkeypatch):
+    stores(toy("toy_one", sizes=(1, 500)), toy("toy_two"))
+    put = _sweep.put
+
+    def full(row, folder):
+        if folder.name == "toy_one":
+            raise OSError(errno.ENOSPC, "no space left on device")
+        put(row, folder)
+
+    monkeypatch.setattr(_sweep, "put", full)
     done = fill()
-    assert done.finished == 2
-    assert "no such thing" in str(done.failures["toy_broken"])
+    assert (done.finished, done.left) == (2, [])
+    assert [error.errno for error in done.failures] == [errno.ENOSPC]
 
 
 def test_names_are_of_experiments_or_of_chapters(stores):

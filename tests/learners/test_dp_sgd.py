@@ -105,8 +105,7 @@ def test_noise_is_standard_normal_and_each_model_has_its_own():
     assert abs(np.corrcoef(table) - np.eye(80)).max() < 5 / np.sqrt(500)  # 3160 pairs
 
 
-@pytest.mark.needs("gpu")
-def test_noise_of_a_gpu_does_not_depend_on_the_other_models():
+def test_noise_of_a_gpu_does_not_depend_on_the_other_models(gpu):
     where = torch.device("cuda")
     both, alone = noise(range(2), 7_000, where), noise(range(1, 2), 7_000, where)
     numbers = torch.stack([both.draw() for _ in range(80)])  # more than two blocks

@@ -235,12 +235,11 @@ def test_results_are_pickled(name):
     )
 
 
-@pytest.mark.needs("gpu")
 @pytest.mark.parametrize("name", LEARNERS)
-def test_gpu_equals_cpu(name):
+def test_gpu_equals_cpu(gpu, name):
     # noise is drawn on the device
     changes = {"noise_multiplier": [0.0] * M} if "DP-SGD" in name else {}
-    tolerance = max(LEARNERS[name].tolerance, 1e-7)
+    tolerance = max(LEARNERS[name].tolerance, gpu.tolerance)
     np.testing.assert_allclose(
         numbers(name, device="cuda", **changes),
         numbers(name, **changes),

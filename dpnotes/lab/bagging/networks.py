@@ -178,19 +178,13 @@ def public_weights(public: str, epochs: int, rate: float, **architecture: Any) -
 def convolutions() -> dict[str, torch.Tensor]:
     """Weights and biases of VGG16's thirteen convolutions, as ImageNet trained them, by
     their names in ``vgg16``.
-
-    torchvision downloads the file (528 MB) into its own folder when it is not there,
-    and checks it.
     """
-    from torchvision.models import VGG16_Weights
+    from dpnotes import data
 
-    weights = VGG16_Weights.IMAGENET1K_V1.get_state_dict(
-        check_hash=True, map_location="cpu"
-    )
     prefix = "features."
     return {
         name.removeprefix(prefix): value
-        for name, value in weights.items()
+        for name, value in data.load_weights().items()
         if name.startswith(prefix)
     }
 

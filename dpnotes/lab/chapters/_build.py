@@ -16,7 +16,7 @@ import click
 
 from dpnotes._chromium import browser
 from dpnotes.lab._places import book_folder
-from dpnotes.lab.chapters._chapter import Chapter, all_chapters
+from dpnotes.lab.chapters._chapter import Chapter, all_chapters, pages
 from dpnotes.lab.chapters._execute import BookError, execute
 
 # Jupyter Book has no __main__, and its script may not be on the path.
@@ -255,13 +255,11 @@ def print_book(root: Path | None = None) -> Path:
 
 def _built_pages(root: Path) -> list[Path]:
     """Built pages in the order of the table of contents."""
-    from sphinx_external_toc.parsing import parse_toc_yaml
-
     html = root / "_build" / "html"
-    pages = [html / f"{page}.html" for page in parse_toc_yaml(root / "_toc.yml")]
-    if missing := [page for page in pages if not page.is_file()]:
+    built = [html / f"{page}.html" for page in pages(root)]
+    if missing := [page for page in built if not page.is_file()]:
         raise BookError(
             f"the book is not built, there is no {missing[0]}: run `dpnotes build`"
             " first"
         )
-    return pages
+    return built

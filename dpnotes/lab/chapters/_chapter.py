@@ -35,6 +35,8 @@ _RULE = re.compile(
 )
 # begins like a rule
 _MEANT = re.compile(r"(each|one of)\b|in [\[(]|[<>]|\S+ or (one of\b|in [\[(]|[<>])")
+# a page in the table of contents, _toc.yml
+_PAGE = re.compile(r"^(?:root| *- file): (\S+)$", re.MULTILINE)
 _KINDS = {
     str: "text",
     int: "a whole number",
@@ -434,6 +436,14 @@ class Chapter:
             return {}
 
 
+def pages(root: Path) -> list[PurePosixPath]:
+    """List the pages of a book in the order of its table of contents, without their
+    endings.
+    """
+    text = (root / "_toc.yml").read_text(encoding="utf-8")
+    return [PurePosixPath(page) for page in _PAGE.findall(text)]
+
+
 def all_chapters(root: Path | None = None) -> list[Chapter]:
     """List the chapters in the order of the table of contents.
 
@@ -447,11 +457,8 @@ def all_chapters(root: Path | None = None) -> list[Chapter]:
     FileNotFoundError
         If there is no book.
     """
-    from sphinx_external_toc.parsing import parse_toc_yaml
-
     root = root or book_folder()
-    pages = map(PurePosixPath, parse_toc_yaml(root / "_toc.yml"))
-    found = [Chapter(page.name, root, str(page.parent)) for page in pages]
+    found = [Chapter(page.name, root, str(page.parent)) for page in pages(root)]
     # other pages are Markdown
     return [chapter for chapter in found if chapter.source.is_file()]
 

@@ -21,7 +21,7 @@ from dpnotes.lab.intrinsic_sgd import audit as audits
 from dpnotes.lab.intrinsic_sgd import grids, runs
 from dpnotes.lab.intrinsic_sgd.data import Records, digits, records, resplit
 from dpnotes.lab.intrinsic_sgd.runs import Setting
-from dpnotes.learners import one_thread
+from dpnotes.learners import device_name, one_thread
 from dpnotes.methods import NoisySGD, noisy_descents
 
 DRAWS = 2  # of the added noise for each model
@@ -32,7 +32,7 @@ Metrics = dict[str, Any]
 
 def _origin(setting: Setting, device: str) -> Metrics:
     """Where a row comes from: the digest of its data, and the device."""
-    return {"data": setting.records.digest, "device": device}
+    return {"data": setting.records.digest, "device": device_name(device)}
 
 
 @experiment("intrinsic_sgd.summary")
@@ -318,7 +318,7 @@ def _study(given: Records, seed: int, device: str, row: Mapping[str, Any]) -> Me
         **runs.mean_and_std(runs.accuracies(given, weights[:, 0])),
         "longest_row": given.longest,
         "data": given.digest,
-        "device": device,
+        "device": device_name(device),
     }
 
 
@@ -470,8 +470,8 @@ def last_iterate(
     Returns
     -------
     dict
-        accuracy and accuracy_std over runs, noise_sigma (of each weight in each step)
-        and data.
+        accuracy and accuracy_std over runs, noise_sigma (of each weight in each step),
+        data and device (NumPy computes it, whatever the device is).
     """
     given = records(dataset, scale_rows)
     sigma = NoisySGD(
@@ -482,7 +482,7 @@ def last_iterate(
         given.X, given.y, n_runs=n_runs, sigma=sigma, generator=generator, **sgd
     )
     scores = runs.mean_and_std(runs.accuracies(given, weights))
-    return {**scores, "noise_sigma": sigma, "data": given.digest, "device": device}
+    return {**scores, "noise_sigma": sigma, "data": given.digest, "device": "cpu"}
 
 
 ACCURACY = {"accuracy": 1e-3}

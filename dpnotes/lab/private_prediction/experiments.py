@@ -215,6 +215,7 @@ def network(
     dataset: str,
     epsilon: float | None,
     answers: int | None,
+    clipping_norm: float | None = None,
     seed: int,
     device: str = "auto",
 ) -> dict[str, Any]:
@@ -231,6 +232,8 @@ def network(
     epsilon : float or None
     answers : int or None
         Of subsample-and-aggregate.
+    clipping_norm : float or None
+        Of DP-SGD; the learning rate is 0.1 / clipping_norm.
     seed : int
     device : str
 
@@ -259,7 +262,12 @@ def network(
         )
     else:
         labels, noise = networks.labels(
-            method, arrays, epsilon=epsilon, seed=seed, device=device
+            method,
+            arrays,
+            epsilon=epsilon,
+            clipping_norm=clipping_norm,
+            seed=seed,
+            device=device,
         )
     return {
         **_mean_and_std((labels == arrays.y_test).mean(axis=1)),

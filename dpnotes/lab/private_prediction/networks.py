@@ -21,8 +21,6 @@ METHODS = ("non_private", "dp_sgd", "subsample_aggregate")
 DELTA = 1e-5
 EPOCHS, DP_EPOCHS = 500, 100
 BATCH, RATE = 600, 0.1
-# to be what the candidates of grids.network_settings choose, before rows are published
-CLIPPING_NORM = 0.1
 HELD_OUT = 10_000  # last training rows, while it is chosen
 REPEATS = 100
 
@@ -50,13 +48,23 @@ def voted(
 
 
 def labels(
-    method: str, arrays: Dataset, *, epsilon: float | None, seed: int, device: str
+    method: str,
+    arrays: Dataset,
+    *,
+    epsilon: float | None,
+    clipping_norm: float | None,
+    seed: int,
+    device: str,
 ) -> tuple[NDArray[np.int64], float | None]:
     """Labels of the test rows, shape [1, n_test], that one network gives, and the
     noise.
     """
     network = _network(arrays, seed=seed, device=device)
-    given: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA}
+    given: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": DELTA,
+        "clipping_norm": clipping_norm,
+    }
     model: Any = (
         network
         if method == "non_private"
@@ -109,7 +117,7 @@ def _dp_sgd(
     network: NetworkClassifier,
     arrays: Dataset,
     *,
-    clipping_norm: float = CLIPPING_NORM,
+    clipping_norm: float,
     epochs: int | None = None,
     seed: int,
     device: str,

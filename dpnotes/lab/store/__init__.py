@@ -22,6 +22,7 @@ from dpnotes.lab.store._rows import StoreError as StoreError
 from dpnotes.lab.store._rows import load as load
 from dpnotes.lab.store._rows import publish as publish
 from dpnotes.lab.store._sweep import Compute as Compute
+from dpnotes.lab.store._sweep import RowError as RowError
 from dpnotes.lab.store._sweep import collect as collect
 from dpnotes.lab.store._sweep import experiment_name as experiment_name
 from dpnotes.lab.store._sweep import experiment_version as experiment_version

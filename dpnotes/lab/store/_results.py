@@ -12,10 +12,12 @@ import pandas as pd
 from dpnotes.lab.store._rows import (
     PathLike,
     Row,
+    Rows,
     Scalar,
     StoreError,
     frame,
     load,
+    locked,
     publish,
     replace_file,
     typed,
@@ -101,42 +103,52 @@ def adopt(
     OSError
         If the destination cannot be written; it is then unchanged.
     """
-    new, old = load(source, must_exist=True), load(destination)
-    if len(names := {row.experiment for row in (*new.values(), *old.values())}) > 1:
+    new = load(source, must_exist=True)
+    if experiment and grid:
+        asked = [row.key for row in requests(experiment, grid)]
+        new = {key: new[key] for key in asked if key in new}
+    path = Path(destination)
+    with locked(path):
+        old = load(path)
+        taken, same = _to_take(new, old, source, path, replace)
+        if taken:
+            publish((old | taken).values(), path)
+    return len(taken), same
+
+
+def _to_take(
+    new: Rows, old: Rows, source: PathLike, destination: Path, replace: bool
+) -> tuple[Rows, int]:
+    """Rows that are to be published, and how many are published with the same metrics;
+    see `adopt`.
+    """
+    names = {row.experiment for row in (*new.values(), *old.values())}
+    if len(names) > 1:
         raise StoreError(
             f"{source} and {destination} hold rows of different experiments:"
             f" {', '.join(sorted(names))}"
         )
-    if experiment and grid:
-        new = {
-            row.key: new[row.key]
-            for row in requests(experiment, grid)
-            if row.key in new
-        }
-    new = {
-        key: row
-        for key, row in new.items()
-        if key not in old or row.version >= old[key].version
-    }
-    known = {
-        key: row
-        for key, row in new.items()
-        if key in old and row.version == old[key].version
-    }
-    same = {key for key, row in known.items() if row.compared == old[key].compared}
-    if differing := [
-        row for key, row in known.items() if key not in same and not replace
-    ]:
-        row = differing[0]
+    taken: Rows = {}
+    differing: list[Row] = []
+    same = 0
+    for key, row in new.items():
+        there = old.get(key)
+        if there is None or row.version > there.version:
+            taken[key] = row
+        elif row.version == there.version and row.compared == there.compared:
+            same += 1
+        elif row.version == there.version:
+            taken[key] = row
+            differing.append(row)
+    if differing and not replace:
+        first = differing[0]
         raise StoreError(
             f"{destination} has other metrics in {len(differing)} of the rows of"
-            f" {source}, first in row {row.key} ({dict(row.parameters)}):"
-            f" {old[row.key].compared} there, {row.compared} here; replace=True takes"
-            " the new"
+            f" {source}, first in row {first.key} ({dict(first.parameters)}):"
+            f" {old[first.key].compared} there, {first.compared} here; replace=True"
+            " takes the new"
         )
-    if taken := {key: row for key, row in new.items() if key not in same}:
-        publish((old | taken).values(), Path(destination))
-    return len(taken), len(same)
+    return taken, same
 
 
 def verify(
@@ -222,17 +234,12 @@ def _keep(path: Path, found: Mapping[str, Scalar]) -> None:
     same row.
     """
     table = pd.DataFrame([found]).drop(columns="seconds")
-    if path.exists():
-        table = pd.concat(
-            [
-                pd.read_csv(
-                    path, dtype=dict.fromkeys(("row", "differing", "commit"), str)
-                ),
-                table,
-            ]
-        )
-    table = table.drop_duplicates(["store", "row"], keep="last")
-    replace_file(path, table.to_csv(index=False, lineterminator="\n").encode())
+    text = dict.fromkeys(("row", "differing", "commit"), str)
+    with locked(path):
+        if path.exists():
+            table = pd.concat([pd.read_csv(path, dtype=text), table])
+        table = table.drop_duplicates(["store", "row"], keep="last")
+        replace_file(path, table.to_csv(index=False, lineterminator="\n").encode())
 
 
 def _compare(old: Row, new: Row, tolerance: Tolerance) -> list[dict[str, Scalar]]:

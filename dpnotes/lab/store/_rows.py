@@ -18,8 +18,8 @@ import os
 import time
 import uuid
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -193,6 +193,28 @@ def publish(rows: Iterable[Row], path: Path) -> None:
         lines.append(known | {"row": row.key, "experiment": row.experiment})
     table = pd.DataFrame(lines, columns=_columns(rows))
     replace_file(path, table.to_csv(index=False, lineterminator="\n").encode())
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Let no other process that asks for this lock change a file within the block, so
+    that what is read there can be written back with additions.
+
+    The lock is one of the folder, so it leaves no file behind, and ends with the
+    process that holds it. There is none on Windows, where folders have no locks.
+    """
+    if os.name != "posix":
+        yield
+        return
+    import fcntl
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def replace_file(path: Path, content: bytes) -> None:

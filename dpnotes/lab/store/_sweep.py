@@ -274,11 +274,22 @@ def requests(
 class RowError(RuntimeError):
     """What an experiment raised, told with the parameters of its row; the cause
     travels between processes, too.
+
+    Parameters
+    ----------
+    message : str
+    cause : Exception
+    parameters : dict
+        Those of the row.
     """
 
-    def __init__(self, message: str, cause: Exception) -> None:
-        super().__init__(message, cause)
+    def __init__(
+        self, message: str, cause: Exception, parameters: dict[str, Scalar]
+    ) -> None:
+        # all are args, so that the error travels between processes
+        super().__init__(message, cause, parameters)
         self.__cause__ = cause
+        self.parameters = parameters
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -310,6 +321,11 @@ def compute(
                 returned,
                 RESERVED.difference(_ASIDE).union(request.parameters),
             )
+            if found.get("device") in ("auto", "cuda"):
+                raise ValueError(
+                    "device must name the hardware, as learners.device_name does, got"
+                    f" {found['device']!r}"
+                )
         except Exception as error:
             told = f"{type(error).__name__}: {error}"
             # An exception of another library may be one that cannot be read in another
@@ -320,10 +336,9 @@ def compute(
                 else RuntimeError(told)
             )
             cause.add_note(f"Where the row was computed:\n{traceback.format_exc()}")
-            raise RowError(
-                f"{request.experiment} failed with {dict(request.parameters)}: {told}",
-                cause,
-            ) from cause
+            parameters = dict(request.parameters)
+            message = f"{request.experiment} failed with {parameters}: {told}"
+            raise RowError(message, cause, parameters) from cause
     about = {
         "seconds": seconds,
         "version": experiment_version(experiment),

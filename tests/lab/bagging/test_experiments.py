@@ -241,7 +241,7 @@ def images(monkeypatch):
 
 
 @pytest.fixture
-def vgg16_file(tmp_path, monkeypatch):
+def vgg16_file(monkeypatch):
     """A file as torchvision publishes it, with random weights; gives torchvision's
     own layers with these.
     """
@@ -250,9 +250,7 @@ def vgg16_file(tmp_path, monkeypatch):
         f"features.{name}": value for name, value in features.state_dict().items()
     }
     weights["classifier.6.weight"] = torch.zeros(1000, 2)
-    (tmp_path / "checkpoints").mkdir()
-    torch.save(weights, tmp_path / "checkpoints" / "vgg16-397923af.pth")
-    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path))
+    monkeypatch.setattr(data, "load_weights", lambda: weights)
     return features
 
 

@@ -254,7 +254,7 @@ def test_the_clipping_norm_in_use_is_that_of_the_stored_rows():
     chosen = tables.clipping_norms(
         experiments.rows("private_prediction_network_settings")
     ).query("chosen")
-    assert chosen["clipping_norm"].tolist() in ([], [networks.CLIPPING_NORM])
+    assert chosen["clipping_norm"].tolist() in ([], [grids.CLIPPING_NORM])
 
 
 def test_grids_have_each_point_once():

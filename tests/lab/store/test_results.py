@@ -1,12 +1,17 @@
 """What stores hold: collecting, adopting, verifying."""
 
 import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from dpnotes.lab import experiment
 from dpnotes.lab.store import StoreError, adopt, collect, read_store, sweep, verify
+from dpnotes.lab.store import _results
 from tests.lab.store import toys
 from tests.lab.store.toys import lines
 
@@ -142,6 +147,29 @@ def test_adopting_takes_the_rows_of_a_grid_only_and_from_a_table_too(times, tmp_
     assert read_store(destination)["index"].tolist() == [9]
     assert adopt(times[0], destination) == (3, 0)  # that of another branch
     assert set(read_store(destination)["index"]) == {5, 3, 8, 9}
+
+
+def test_rows_that_are_adopted_at_once_are_all_published(tmp_path, monkeypatch):
+    """Both read the published rows before either writes, unless one waits for the
+    other.
+    """
+    for k, row in enumerate(GRID[:2]):
+        sweep(toys.plain, [row], store=tmp_path / f"run{k}", progress=False)
+    published = tmp_path / "published.csv"
+    both, load = threading.Barrier(2, timeout=0.5), _results.load
+
+    def read(path, **how):
+        rows = load(path, **how)
+        if Path(path) == published:
+            with suppress(threading.BrokenBarrierError):
+                both.wait()
+        return rows
+
+    monkeypatch.setattr(_results, "load", read)
+    with ThreadPoolExecutor(2) as pool:
+        done = pool.map(lambda k: adopt(tmp_path / f"run{k}", published), range(2))
+        assert list(done) == [(1, 0)] * 2
+    assert len(read_store(published)) == 2
 
 
 @pytest.mark.parametrize("replace", [False, True])

@@ -1,0 +1,192 @@
+"""Every learner, architecture and estimator on a GPU, pretended or real: the same
+results as on the CPU, and nothing that a GPU refuses or does slowly without a word.
+"""
+
+import inspect
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone, is_classifier
+from sklearn.datasets import load_digits
+
+from dpnotes import learners, methods
+from tests.pretended import pretended_gpu
+from tests.test_scikit_learn import CASES
+
+# in color and 32 x 32, which VGG16 asks for; without ties, for pooling breaks them
+IMAGES = np.random.default_rng(0).random((6, 3, 32, 32))
+LABELS = np.arange(6)
+
+
+def door(package, is_one):
+    """What a package offers and is one of these, by name."""
+    offered = {name: getattr(package, name) for name in dir(package)}
+    return {name: found for name, found in offered.items() if is_one(found)}
+
+
+def builds_a_network(found):
+    return (
+        inspect.isfunction(found) and "generator" in inspect.signature(found).parameters
+    )
+
+
+ARCHITECTURES = door(learners, builds_a_network)
+
+
+def is_estimator(found):
+    return (
+        inspect.isclass(found)
+        and issubclass(found, learners.DecisionClassifier)
+        # a base class has no guarantee of its own
+        and "profile" in dir(found)
+        and "device" in inspect.signature(found).parameters
+    )
+
+
+def test_all_are_tried():
+    assert len(ARCHITECTURES) >= 4
+    tried = {case.name for case in CASES}
+    assert {*door(methods, is_estimator), *door(learners, is_estimator)} <= tried
+
+
+@pytest.mark.parametrize("engine", ["loop", "batched", "DP-SGD"])
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_architectures(gpu, name, engine):
+    def build(generator):
+        return ARCHITECTURES[name](IMAGES.shape[1:], 10, generator=generator)
+
+    def weights(device):
+        how = {"learning_rate": 1e-3, "seed": 0, "device": device}
+        if engine == "DP-SGD":
+            how |= {"noise_multiplier": 0.0, "clipping_norm": 0.5}
+            how |= {"steps": 2, "sample_rate": 0.5}
+            fitted = learners.fit_dp_sgd_network(build, IMAGES, LABELS, **how)
+        else:
+            how |= {"epochs": 1, "batch_size": 2, "engine": engine}
+            # Adam divides by gradients that may be 0 up to rounding
+            how |= {"optimizer": "momentum"}
+            subsets = np.arange(6).reshape(2, 3)
+            fitted = learners.fit_networks(build, IMAGES, LABELS, subsets, **how)
+        return [value.numpy() for value in fitted.parameters.values()]
+
+    for here, there in zip(weights("cpu"), weights("cuda"), strict=True):
+        np.testing.assert_allclose(there, here, atol=gpu.tolerance)
+    assert gpu.launches is None or gpu.launches > 0
+
+
+def on(device, estimator):
+    """A copy of an estimator, all of whose parts work on a device."""
+    own = clone(estimator)
+    names = [name for name in own.get_params() if name.split("__")[-1] == "device"]
+    return own.set_params(**dict.fromkeys(names, device))
+
+
+# noise that is drawn on the device has other streams there: as good as none
+QUIET = {"noise_multiplier": 1e-9, "random_state": 0}
+
+
+CLASSIFIERS = [case for case in CASES if is_classifier(case.estimator)]
+
+
+@pytest.mark.parametrize("case", CLASSIFIERS, ids=lambda case: case.name)
+def test_estimators(gpu, case):
+    X, y = load_digits(n_class=2, return_X_y=True)
+    X, y = X[:100] / 16, y[:100]
+
+    def answers(device):
+        model = on(device, case.estimator)
+        known = {name: QUIET[name] for name in QUIET if name in model.get_params()}
+        model.set_params(**known).fit(X, y)
+        answer = getattr(model, "decision_function", model.predict)
+        return np.asarray(answer(X[:20]), dtype=float)
+
+    with mock.patch.object(torch.cuda, "is_available", return_value=False):
+        here = answers("cpu")
+    before = gpu.launches
+    np.testing.assert_allclose(answers("cuda"), here, rtol=1e-6, atol=gpu.tolerance)
+    if before is not None and case.estimator.get_params().get("estimator") is None:
+        assert gpu.launches > before or "device" not in case.estimator.get_params()
+
+
+def cuda(*shape):
+    return torch.ones(*shape, device="cuda")
+
+
+# what a person may write, and what the error says of it; each is a line of its own
+FAULTS = {
+    "rows left on the CPU": (
+        lambda: cuda(3) + torch.ones(3),
+        "expected all tensors on cuda:0",
+    ),
+    "weights left on the CPU": (
+        lambda: torch.nn.Linear(3, 2)(cuda(1, 3)),
+        "expected all tensors on cuda:0",
+    ),
+    "one block of several left on the CPU": (
+        lambda: torch.cat([cuda(2), torch.ones(2)]),
+        "expected all tensors on cuda:0",
+    ),
+    "an index on the CPU": (
+        lambda: cuda(3)[torch.tensor([0, 2])],
+        "an index on the CPU is copied",
+    ),
+    "a mask on the CPU": (
+        lambda: cuda(3).masked_fill_(torch.tensor([True, False, True]), 0.0),
+        "expected all tensors on cuda:0",
+    ),
+    "places of a result on the CPU": (
+        lambda: cuda(3).index_put_((torch.tensor([0]),), cuda(1)),
+        "an index on the CPU is copied",
+    ),
+    "a factor on the CPU": (
+        lambda: cuda(3) * torch.tensor(2.0),
+        "a number on the CPU is read",
+    ),
+    "noise of a generator of the CPU": (
+        lambda: torch.randn(3, device="cuda", generator=torch.Generator()),
+        "a generator of cpu for a tensor of cuda",
+    ),
+    "weights drawn in place by a generator of the CPU": (
+        lambda: cuda(3).normal_(generator=torch.Generator()),
+        "a generator of cpu for a tensor of cuda",
+    ),
+    "an order drawn by a generator of the GPU": (
+        lambda: torch.randperm(3, generator=torch.Generator("cuda")),
+        "a generator of cuda for a tensor of cpu",
+    ),
+    "a result that NumPy is to read": (
+        lambda: cuda(3).numpy(),
+        "use cpu.. first",
+    ),
+    "a result that NumPy reads by itself": (
+        lambda: np.asarray(cuda(3)),
+        "use cpu.. first",
+    ),
+    "a gradient that meets labels on the CPU": (
+        lambda: torch.nn.functional.cross_entropy(
+            cuda(2, 3).requires_grad_(), torch.tensor([0, 1])
+        ).backward(),
+        "expected all tensors on cuda:0",
+    ),
+    "momentum of the other device": (
+        lambda: cuda(3).mul_(0.9).add_(torch.zeros(3)),
+        "expected all tensors on cuda:0",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_are_seen_with_their_line(fault):
+    wrong, message = FAULTS[fault]
+    first = inspect.getsourcelines(wrong)[1]
+    lines = range(first, first + 4)
+    with (
+        pretended_gpu(),
+        pytest.raises((RuntimeError, TypeError), match=message) as told,
+    ):
+        wrong()
+    name, _, line = str(told.value).rpartition("at ")[2].partition(":")
+    assert name == "test_gpu.py"
+    assert int(line) in lines
