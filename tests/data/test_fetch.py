@@ -203,6 +203,7 @@ def test_embedded_and_unknown_sets_are_not_fetched():
 
 def test_weights_are_fetched_checked_and_loaded(folder, monkeypatch):
     """A file in the place of VGG16's, whose digest is that of these bytes."""
+    folder.mkdir()
     published = folder / "published.pth"
     torch.save({"features.0.weight": torch.ones(2)}, published)
     content = published.read_bytes()

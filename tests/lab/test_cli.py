@@ -213,7 +213,7 @@ def test_an_experiment_that_fails_is_told(run, stores, monkeypatch):
     code, out, err = run("results", "run", "toy_table")
     assert (code, out) == (1, "0 rows finished\n")
     assert "no such kernel" in err
-    assert err.endswith("Error: rows that failed: 13; the others were run\n")
+    assert err.endswith("Error: rows that failed: 16; the others were run\n")
 
 
 def test_adopt_leaves_rows_that_are_not_of_the_papers_grid(run, stores):

@@ -253,8 +253,7 @@ def networks() -> Grid:
         for m, e, b in asked
     ]
     for row in rows:
-        if row["method"] == "dp_sgd":
-            row["clipping_norm"] = CLIPPING_NORM
+        row["clipping_norm"] = CLIPPING_NORM if row["method"] == "dp_sgd" else None
     return rows
 
 

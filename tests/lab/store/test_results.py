@@ -10,8 +10,15 @@ import pandas as pd
 import pytest
 
 from dpnotes.lab import experiment
-from dpnotes.lab.store import StoreError, adopt, collect, read_store, sweep, verify
-from dpnotes.lab.store import _results
+from dpnotes.lab.store import (
+    StoreError,
+    _results,
+    adopt,
+    collect,
+    read_store,
+    sweep,
+    verify,
+)
 from tests.lab.store import toys
 from tests.lab.store.toys import lines
 
