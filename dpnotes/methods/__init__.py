@@ -11,8 +11,6 @@ from dpnotes.methods._answers import InferenceBudget as InferenceBudget
 from dpnotes.methods._answers import secret_seed as secret_seed
 from dpnotes.methods._bagging import Bagging as Bagging
 from dpnotes.methods._class_means import ClassMeans as ClassMeans
-from dpnotes.methods._classifier import PrivateClassifier as PrivateClassifier
-from dpnotes.methods._classifier import Records as Records
 from dpnotes.methods._classifier import longest_row as longest_row
 from dpnotes.methods._dp_sgd import DPSGD as DPSGD
 from dpnotes.methods._dpbag import DPBag as DPBag
@@ -37,6 +35,9 @@ from dpnotes.methods._prediction_sensitivity import (
 from dpnotes.methods._prediction_sensitivity import (
     noisy_predictions as noisy_predictions,
 )
+from dpnotes.methods._private import Learned as Learned
+from dpnotes.methods._private import PrivateClassifier as PrivateClassifier
+from dpnotes.methods._private import Records as Records
 from dpnotes.methods._random_trees import RandomTrees as RandomTrees
 from dpnotes.methods._sgd import AugmentedSGD as AugmentedSGD
 from dpnotes.methods._sgd import NoisySGD as NoisySGD

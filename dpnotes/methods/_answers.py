@@ -23,23 +23,46 @@ class BudgetExhausted(RuntimeError):
     """
 
 
+def _mark_process() -> None:
+    global _process
+    _process = object()
+
+
+_process = object()
+# a child may have the process id of its parent, in another namespace
+os.register_at_fork(after_in_child=_mark_process)
+
+
 class Shared:
     """State that all copies of a fitted method share, so that no copy starts with a new
     budget.
 
     ``copy`` and ``deepcopy`` return the object itself, even if the estimator that holds
-    it is copied. Threads share its lock. A pickled copy carries the state.
-    :meth:`_is_whole` is false for a pickled copy and in a forked process, because they
-    cannot know what the original did later.
+    it is copied. Threads share its lock. A pickled copy and a forked process have the
+    state but cannot know what the original did later: :meth:`refuse_copies` raises an
+    error for them, before anybody waits for a lock. The state is one attribute, which
+    is replaced at once, so that a copy is never half-way.
     """
 
     def __init__(self) -> None:
-        # the only one whose count is known to be whole
-        self._process: int | None = os.getpid()
+        self._adopt()
+
+    def _adopt(self) -> None:
+        """Let this copy, in this process, be the only one whose count is whole."""
+        # where the hook is not called, as by a fork in C, the id tells
+        self._home: Any = (_process, os.getpid())
         self._lock = threading.Lock()
 
     def _is_whole(self) -> bool:
-        return self._process == os.getpid()
+        return bool(self._home == (_process, os.getpid()))
+
+    def refuse_copies(self) -> None:
+        """Raise an error if this copy cannot know what was answered."""
+        if not self._is_whole():
+            raise BudgetExhausted(self._refusal_of_copies())
+
+    def _refusal_of_copies(self) -> str:
+        raise NotImplementedError
 
     def __copy__(self) -> Self:
         return self
@@ -48,15 +71,12 @@ class Shared:
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        with self._lock:
-            return {
-                name: value
-                for name, value in vars(self).items()
-                if name not in ("_lock", "_process")
-            }
+        hidden = ("_lock", "_home")
+        return {name: value for name, value in vars(self).items() if name not in hidden}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _process=None, _lock=threading.Lock())
+        self._adopt()
+        vars(self).update(state, _home=None)
 
 
 class InferenceBudget(Shared):
@@ -163,13 +183,8 @@ class InferenceBudget(Shared):
             If count is not an integer.
         """
         count = at_least("count", count, 0)
-        if count and not self._is_whole():
-            raise BudgetExhausted(
-                f"this is a copy of a budget of {self.answers} answers at"
-                f" {self._guarantee}, {self._released} of them released when it was"
-                " made; it cannot know what the original answered later: see"
-                " resume(released=...)"
-            )
+        if count:
+            self.refuse_copies()
         with self._lock:
             if self._released + count > self.answers:
                 raise BudgetExhausted(self._refusal(count))
@@ -194,6 +209,9 @@ class InferenceBudget(Shared):
             If released is not an integer.
         """
         released = at_least("released", released, 0)
+        if not self._is_whole():
+            # another thread of the original may hold the lock
+            self._lock = threading.Lock()
         with self._lock:
             if not self._released <= released <= self.answers:
                 raise ValueError(
@@ -201,7 +219,15 @@ class InferenceBudget(Shared):
                     f" released={released}"
                 )
             self._released = released
-            self._process = os.getpid()
+            self._home = (_process, os.getpid())
+
+    def _refusal_of_copies(self) -> str:
+        return (
+            f"this is a copy of a budget of {self.answers} answers at"
+            f" {self._guarantee}, {self._released} of them released when it was made;"
+            " it cannot know what the original answered later: see"
+            " resume(released=...)"
+        )
 
     def _refusal(self, count: int) -> str:
         left = self.answers - self._released

@@ -91,7 +91,7 @@ class Bagging(PrivateClassifier):
     n_jobs: int | None = None
     _published = ("_models",)
 
-    def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
+    def _rules(self, n: Any, d: int, n_classes: int) -> dict[str, Any]:
         return {} if self.subsample is not None else {"subsample": self.calibrate(n)}
 
     def calibrate(self, n: int) -> int:

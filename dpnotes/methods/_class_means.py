@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpnotes._validation import Features, Floats, one_of, positive
+from dpnotes._gate import clipped
+from dpnotes._validation import Features, Floats, positive
 from dpnotes.accounting import (
     PrivacyProfile,
     gaussian,
@@ -17,13 +18,10 @@ from dpnotes.accounting import (
     norm_noise_rate,
     pure,
 )
-from dpnotes.learners import LinearClassifier, decision_values
-from dpnotes.methods._classifier import PrivateClassifier
 from dpnotes.methods._linear import noisy, streams
 from dpnotes.methods._linear_estimators import checked_epsilon_delta
-from dpnotes.preprocessing import ClipNorm
+from dpnotes.methods._private import Learned, Linear, LogitRelease, Records
 
-ADJACENCIES = ("zero-out", "replace-one", "add-remove")
 # the constant feature that counts a class's records, as a fraction of the norm
 COUNT = 0.5
 DIGITS = 26  # binary ones, of an entry in units of the norm
@@ -31,7 +29,7 @@ ROUNDING = 1e-12  # relative, of the division by the norm
 
 
 @dataclass(eq=False, repr=False)
-class ClassMeans(PrivateClassifier, LinearClassifier):
+class ClassMeans(LogitRelease):
     """Nearest-mean classifier whose class means are released with noise.
 
     For each class, the sum of its records and their number are released as one vector.
@@ -66,8 +64,8 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
     coef_ : ndarray of float64, shape [n_classes, d]
         The means of the classes.
     intercept_ : ndarray of float64, shape [n_classes]
-        Minus half the squared norm of each mean.
-    norm_ : float
+        Minus half the squared norm of each mean. A logit is therefore half the squared
+        norm of a query, minus half the squared distance of the query to the mean.
     classes_ : ndarray, shape [n_classes]
     n_features_in_ : int
 
@@ -97,18 +95,16 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
     norm: float = 1.0
     adjacency: str = "zero-out"
 
-    _published = ("coef_", "intercept_", "norm_")
+    _adjacencies = ("zero-out", "replace-one", "add-remove")
 
-    def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
-        records = self._private_records(X, y)
+    def _learn(self, records: Records) -> Learned:
         means, profile = self.fit_many(
             *records.labelled(),
             n_classes=len(records.classes),
             seed=self._randomness().noise,
         )
-        self.profile_ = self._implemented(profile, exact=True)
-        self.coef_, self.intercept_ = means[0], -np.square(means[0]).sum(axis=1) / 2
-        self.norm_, self.classes_ = float(self.norm), records.classes
+        model = Linear(means[0], -np.square(means[0]).sum(axis=1) / 2)
+        return Learned(profile, model, model.named())
 
     def fit_many(
         self,
@@ -140,7 +136,7 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
             Guarantee of one release.
         """
         epsilon, delta = checked_epsilon_delta(self.epsilon, self.delta)
-        twice = one_of("adjacency", self.adjacency, ADJACENCIES) == "replace-one"
+        twice = self.adjacency == "replace-one"
         norm = positive("norm", self.norm)
         # of a record with the constant feature, in units of the norm
         longest = math.hypot(1.0, COUNT) * (1 + ROUNDING)
@@ -161,7 +157,8 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
                 sigma=sigma, sensitivity=sensitivity, adjacency=self.adjacency
             )
         rows = np.asarray(X, dtype=np.float64)
-        rows = ClipNorm(norm).fit_transform(rows) / norm if len(rows) else rows
+        if len(rows):
+            rows = np.asarray(clipped(rows, norm) / norm, dtype=np.float64)
         sums = _sums(rows, codes, n_classes)
         how: dict[str, Any] = {
             "rate": rate,
@@ -177,18 +174,6 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
             "source": "Chaudhuri et al. (2011)",
         }
         return norm * _means(released, least=deviation), profile.with_(**about)
-
-    def decision_function(self, X: Any) -> Features:
-        """Half the squared norm of a query, minus half the squared distance of the
-        query to the mean of each class.
-
-        Queries longer than ``norm`` are first shortened to it. The result has shape [n,
-        n_classes]; for two classes it is the difference of the two numbers, shape [n].
-        """
-        X = self._queries(X)
-        return decision_values(
-            ClipNorm(self.norm_).fit_transform(X) @ self.coef_.T + self.intercept_
-        )
 
 
 def _sums(X: Floats, codes: NDArray[np.integer], n_classes: int) -> Floats:

@@ -20,11 +20,9 @@ from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpnotes._scikit_learn import BaseEstimator, ClassifierMixin
 from dpnotes._validation import (
     CONTINUOUS,
     MOST_CLASSES,
-    Booleans,
     Features,
     Integers,
     positive,
@@ -32,7 +30,9 @@ from dpnotes._validation import (
 )
 from dpnotes.accounting import Audited, PrivacyProfile, PrivacyStatement, statement
 from dpnotes.mechanisms import stream
+from dpnotes.methods import _private
 from dpnotes.methods._answers import InferenceBudget, Randomness, secret_seed
+from dpnotes.methods._private import Records as Records
 from dpnotes.preprocessing import places
 
 # dtypes of features; others are converted to the first
@@ -86,70 +86,8 @@ REWORDED = {  # beginnings of messages that show values
 NO_TABLE = "X must be a table of numbers of shape [n, d], and y must hold n labels"
 
 
-@dataclass(frozen=True, eq=False)
-class Records:
-    """Checked records of a fit; the content of one record does not affect another
-    record.
-
-    A record is empty if its label is not among the classes or, where the classes are
-    public, if a feature is missing or infinite. An empty record contributes nothing but
-    retains its place, so the number of records and all random draws for the places stay
-    the same.
-
-    Attributes
-    ----------
-    X : ndarray of float, shape [n, d]
-    codes : ndarray of int64, shape [n]
-        Class codes; the code of an empty record is ``len(classes)``.
-    classes : ndarray, shape [n_classes]
-        All classes, sorted.
-    """
-
-    X: Features
-    codes: Integers
-    classes: NDArray[Any]
-
-    @property
-    def n(self) -> int:
-        """Number of places, which is public and counts empty records."""
-        return len(self.X)
-
-    @property
-    def kept(self) -> Booleans:
-        """Mask of the records that are not empty, shape [n]; private."""
-        return self.codes < len(self.classes)
-
-    def labelled(self) -> tuple[Features, Integers]:
-        """Features and class codes without the empty records."""
-        kept = self.kept
-        return (self.X, self.codes) if kept.all() else (self.X[kept], self.codes[kept])
-
-    def standing_in(self) -> tuple[Features, Integers]:
-        """Features and class codes of all places; an empty record has zeros and the
-        first class.
-
-        This is for methods that treat the places of empty records like all others. The
-        content of one record does not change another record.
-        """
-        kept = self.kept
-        if kept.all():
-            return self.X, self.codes
-        return np.where(kept[:, None], self.X, self.X.dtype.type(0)), np.where(
-            kept, self.codes, 0
-        )
-
-    def without_empty(
-        self, subsets: Sequence[Integers] | Integers
-    ) -> Sequence[Integers] | Integers:
-        """The given subsets of the places, without the empty records; unchanged if
-        no record is empty.
-        """
-        kept = self.kept
-        return subsets if kept.all() else [rows[kept[rows]] for rows in subsets]
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateClassifier(ClassifierMixin, BaseEstimator):
+class PrivateClassifier(_private.PrivateClassifier):
     """Base class of classifiers with a privacy guarantee, which is ``profile_`` after
     fitting.
 
@@ -195,6 +133,12 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
 
     _published: ClassVar[tuple[str, ...]] = ()  # attributes that the guarantee is about
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return any(name.endswith("_") for name in vars(self))
+
+    def __dir__(self) -> list[str]:
+        return list(object.__dir__(self))
+
     def defaults(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
         """Compute the values that a fit uses for parameters that are None, by rules
         that depend on public numbers.
@@ -216,7 +160,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             if getattr(self, name) is None
         }
 
-    def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
+    def _rules(self, n: Any, d: int, n_classes: int) -> dict[str, Any]:
         """Default values of parameters by name, whether they are None or not."""
         return {}
 
@@ -434,7 +378,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         vars(self).update(learned)
         return self
 
-    def _learn(self, X: Any, y: Any, **given: Any) -> None:
+    def _learn(self, X: Any, y: Any, **given: Any) -> Any:
         """Set the learned attributes from records that have not been checked."""
         raise NotImplementedError
 

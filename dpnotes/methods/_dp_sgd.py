@@ -163,7 +163,7 @@ class DPSGD(PrivateClassifier, LogitClassifier):
     accountant: str = "best"
     adjacency: str = "zero-out"
     device: str = "auto"
-    _published = ("_fitted", "noise_multiplier_")
+    _published = ("_model", "noise_multiplier_")
 
     def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
         records = self._private_records(X, y)
@@ -196,14 +196,14 @@ class DPSGD(PrivateClassifier, LogitClassifier):
             }
         train = self._train_linear if self.network is None else self._train_network
         fitted = train(X, codes, len(classes), settings)
-        self.classes_, self.noise_multiplier_, self.profile_, self._fitted = (
+        self.classes_, self.noise_multiplier_, self.profile_, self._model = (
             classes,
             noise,
             profile,
             fitted,
         )
 
-    def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
+    def _rules(self, n: Any, d: int, n_classes: int) -> dict[str, Any]:
         budget = self._budget_for("noise_multiplier")
         least = (
             SIGNAL * math.sqrt(d) * accounting.gaussian_sigma(*budget)
@@ -218,7 +218,7 @@ class DPSGD(PrivateClassifier, LogitClassifier):
     def decision_function(self, X: Any) -> Features:
         """Logits, shape [n, n_classes]; for two classes their difference, shape [n]."""
         X = self._queries(X)
-        return decision_values(self._fitted.logits(X))
+        return decision_values(self._model.logits(X))
 
     def _train_linear(
         self, X: Features, codes: Integers, n_classes: int, settings: dict[str, Any]

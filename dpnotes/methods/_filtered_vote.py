@@ -5,7 +5,6 @@ of votes abstains.
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -16,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpnotes import accounting
 from dpnotes._validation import FIRST, Integers, at_least_one, one_of, real, renamed
 from dpnotes.mechanisms import gaussian_vote, stream
-from dpnotes.methods._answers import BudgetExhausted, Shared, derived_seed
+from dpnotes.methods._answers import Shared, derived_seed
 from dpnotes.methods._teachers import (
     ADJACENCIES,
     LogisticTeachers,
@@ -319,13 +318,8 @@ class VoteLedger(Shared):
         BudgetExhausted
             If this is a pickled or forked copy that was not resumed.
         """
+        self.refuse_copies()
         with self._lock:
-            if not self._is_whole():
-                raise BudgetExhausted(
-                    f"this is a copy made after {self._answered} answers; it cannot"
-                    " know what the original answered later: see"
-                    " ledger_.resume(released=...)"
-                )
             wanted = votes < self._n_classes
             cast = wanted & (
                 self._spent[:, None] + wanted.cumsum(axis=1) <= self._budget
@@ -341,6 +335,12 @@ class VoteLedger(Shared):
             return gaussian_vote(
                 1 / self._n_partitions * counts, sigma=self._sigma, seed=self._generator
             )
+
+    def _refusal_of_copies(self) -> str:
+        return (
+            f"this is a copy made after {self._answered} answers; it cannot know what"
+            " the original answered later: see ledger_.resume(released=...)"
+        )
 
     def resume(self, *, released: int) -> None:
         """Let a pickled or forked copy continue to answer; from now on, only this copy
@@ -367,7 +367,7 @@ class VoteLedger(Shared):
                 )
             if not self._is_whole():
                 self._generator = None
-                self._process = os.getpid()
+                self._adopt()
 
     def __getstate__(self) -> dict[str, Any]:
         return {

@@ -124,7 +124,7 @@ class LinearEstimator(PrivateClassifier, DecisionClassifier):
         self._fit(*records.labelled(), len(records.classes))
         self.classes_ = records.classes
 
-    def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
+    def _rules(self, n: Any, d: int, n_classes: int) -> dict[str, Any]:
         n = n if self.n is None else at_least_one("n", self.n)
         l2 = (
             self._strength

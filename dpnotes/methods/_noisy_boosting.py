@@ -21,15 +21,13 @@ from dpnotes._validation import (
     Integers,
     at_least,
     at_least_one,
-    one_of,
     positive,
     real,
 )
 from dpnotes.accounting import gaussian, gaussian_sigma
-from dpnotes.learners import LogitClassifier, decision_values
 from dpnotes.mechanisms import add_gaussian
-from dpnotes.methods._classifier import PrivateClassifier, Records
-from dpnotes.methods._random_trees import ADJACENCIES, boxed
+from dpnotes.methods._private import Learned, LogitRelease, Records
+from dpnotes.preprocessing import PublicScaler
 
 LEAST, MOST = 20, 100  # chosen grids: one more for each column
 BINS, RATE = 4, 0.5
@@ -51,7 +49,7 @@ ROWS = 4096  # at a time, where all pairs are looked at
 
 
 @dataclass(eq=False, repr=False)
-class NoisyBoosting(PrivateClassifier, LogitClassifier):
+class NoisyBoosting(LogitRelease):
     """Gradient boosting on pairs of columns, by noisy Newton steps: for tables where
     columns matter in combination.
 
@@ -68,7 +66,7 @@ class NoisyBoosting(PrivateClassifier, LogitClassifier):
 
     Use it for tables whose columns matter in combination or by thresholds. If planes
     separate the classes, :class:`LossPerturbation` is better; for ``delta=0`` use
-    :class:`RandomTrees`.
+    :class:`ClassMeans`.
 
     Parameters
     ----------
@@ -132,10 +130,10 @@ class NoisyBoosting(PrivateClassifier, LogitClassifier):
     learning_rate: float | None = None
     adjacency: str = "zero-out"
 
-    _published = ("features_", "thresholds_", "logits_")
+    _adjacencies = ("zero-out", "replace-one")
 
-    def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
-        records, randomness = self._private_records(X, y), self._randomness()
+    def _learn(self, records: Records) -> Learned:
+        randomness = self._randomness()
         bins = (
             BINS
             if self.bins is None
@@ -147,7 +145,7 @@ class NoisyBoosting(PrivateClassifier, LogitClassifier):
             else real("learning_rate", self.learning_rate, high=1, open_low=True)
         )
         delta = real("delta", self.delta, high=0.999, open_low=True)
-        exchanged = one_of("adjacency", self.adjacency, ADJACENCIES) == "replace-one"
+        exchanged = self.adjacency == "replace-one"
         sigma = gaussian_sigma(positive("epsilon", self.epsilon), delta)
         box = boxed(self.bounds, records.X)
         sums = _Sums(records, sigma, exchanged, randomness.generator(0))
@@ -214,28 +212,35 @@ class NoisyBoosting(PrivateClassifier, LogitClassifier):
             "source": "Dong et al. (2022)",
             "assumption": "bounds are public",
         }
-        self.profile_, self.classes_ = (
-            self._implemented(profile.with_(**about), exact=True),
-            records.classes,
-        )
         columns, limits, values = zip(*grids, strict=True)
-        self.features_, self.thresholds_, self.logits_ = (
-            np.array(columns),
-            np.stack(limits),
-            np.stack(values),
-        )
+        model = Grids(np.array(columns), np.stack(limits), np.stack(values))
+        return Learned(profile.with_(**about), model, model.named())
 
-    def decision_function(self, X: Any) -> Features:
-        """Logits summed over the grids, shape [n, n_classes]; for two classes their
-        difference, shape [n].
-        """
-        X = self._queries(X)
-        logits = np.zeros((len(X), len(self.classes_)))
+
+@dataclass(frozen=True, eq=False)
+class Grids:
+    """Released grids; see the attributes of :class:`NoisyBoosting`."""
+
+    features: Integers
+    thresholds: Floats
+    values: Floats
+
+    def logits(self, X: Features) -> Floats:
+        """Logits summed over the grids, shape [n, n_classes]."""
+        logits = np.zeros((len(X), self.values.shape[2]))
         for columns, limits, values in zip(
-            self.features_, self.thresholds_, self.logits_, strict=True
+            self.features, self.thresholds, self.values, strict=True
         ):
             logits += values[_cells(X, columns, limits)]
-        return decision_values(logits)
+        return logits
+
+    def named(self) -> dict[str, Any]:
+        """The fitted attributes."""
+        return {
+            "features_": self.features,
+            "thresholds_": self.thresholds,
+            "logits_": self.values,
+        }
 
 
 class _Sums:
@@ -335,6 +340,18 @@ class _Sums:
         noise = sensitivity * self._sigma / math.sqrt(share)
         self.spent += (sensitivity / noise) ** 2
         return add_gaussian(values, sigma=noise, seed=self._generator), noise
+
+
+def boxed(bounds: Any, X: Features) -> PublicScaler:
+    """Checked bounds of the columns of X, as ``low_`` and ``high_``."""
+    try:
+        low, high = bounds
+        return PublicScaler(low, high).fit(X)
+    except (TypeError, ValueError):
+        each = "each a number, or one number for each column, with low < high"
+        raise ValueError(
+            f"bounds must be a pair (low, high), {each}, got bounds={bounds!r}"
+        ) from None
 
 
 def _quantiles(counts: Floats) -> Floats:

@@ -196,7 +196,7 @@ class NoisySGD(BinaryRelease):
     l2: float = 0.0
     radius: float = math.inf
 
-    def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
+    def _rules(self, n: Any, d: int, n_classes: int) -> dict[str, Any]:
         return {
             "learning_rate": (
                 0.5 / (logistic_loss(self.norm).smoothness + real("l2", self.l2))
@@ -425,7 +425,7 @@ class AugmentedSGD(BinaryRelease):
     device: str = "auto"
     sensitivity_: float = field(init=False)
 
-    def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
+    def _rules(self, n: Any, d: int, n_classes: int) -> dict[str, Any]:
         size = (
             min(n, BATCH)
             if self.batch_size is None

@@ -223,7 +223,7 @@ class SubsampleAggregate(AnsweringClassifier):
     n_jobs: int | None = None
     device: str = "auto"
 
-    def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
+    def _rules(self, n: Any, d: int, n_classes: int) -> dict[str, Any]:
         return {"n_models": models_for(n, n_classes)}
 
     def fit(

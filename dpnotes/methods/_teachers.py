@@ -387,7 +387,7 @@ class TeacherVote(PrivateClassifier):
     adjacency: str = "zero-out"
     n_jobs: int | None = None
 
-    def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
+    def _rules(self, n: Any, d: int, n_classes: int) -> dict[str, Any]:
         return {"n_models": models_for(n, n_classes)}
 
     def _check_teachers(self, n_records: int) -> int:

@@ -91,7 +91,7 @@ def _dp_sgd(X, y):
     # one step: weights are the noisy sum over 64 = 2^6
     fitted = estimator("DPSGD")(X, y, steps=1, sample_rate=1.0)
     return (
-        fitted._fitted.models.weights[0, :, RARE].ravel(),
+        fitted._model.models.weights[0, :, RARE].ravel(),
         [20.0, 1 / 64],
         _claims_exact(fitted),
     )
