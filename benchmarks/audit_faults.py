@@ -1,15 +1,13 @@
 """What audits find, on trainings with planted faults, on sound ones and on what
 ``compare`` compares.
 
-    python -m benchmarks.audit_faults faults --keep      each in two minutes of one
-    process: is it refuted? python -m benchmarks.audit_faults sound --keep       again
-    and again in five seconds: how often is one refuted? python -m
-    benchmarks.audit_faults curve --keep       of known truth, in more and more time:
-    how near is the bound? python -m benchmarks.audit_faults strategies --keep  many
-    runs, bets, many canaries in one run, all in 30 seconds python -m
-    benchmarks.audit_faults methods --keep     private learners
-    python -m benchmarks.audit_faults visible --keep     what the last weights of DP-SGD
-    could show (no runs)
+    python -m benchmarks.audit_faults faults --keep
+
+``faults``: is each refuted, in two minutes of one process? ``sound``: again and again
+in five seconds, how often is one refuted? ``curve``: of known truth, how near is the
+bound in more and more time? ``strategies``: many runs and bets, in 30 seconds.
+``methods``: private learners. ``visible``: what the last weights
+of DP-SGD could show (no runs).
 
 With ``--keep`` rows go to ``book/results/audits_NAME.csv``, and what is there is not
 done again.
@@ -36,7 +34,7 @@ from dpnotes.accounting import (
     clopper_pearson,
     dp_sgd,
 )
-from dpnotes.auditing import Betting, lira, one_run
+from dpnotes.auditing import Betting
 from dpnotes.comparing import estimators
 from dpnotes.lab.audits import STRATEGIES
 from dpnotes.lab.store import provenance
@@ -50,7 +48,7 @@ DELTA = 1e-5
 # at which bounds of delta are compared with the claim
 EPSILONS = np.append(0.0, np.geomspace(0.1, 10, 10))
 BUDGETS = (1.0, 3.0, 10.0, 30.0, 120.0)  # seconds, of the curve
-CANARIES, EMPTY = 15, 2  # that share a run; the label of an empty record
+EMPTY = 2  # the label of an empty record
 Row = dict[str, Any]
 Train = Callable[[Any, Any, int], Any]
 # what tells a row, and how the rest of it is found
@@ -124,11 +122,9 @@ def faults() -> Iterator[Planned]:
 
 
 def sound() -> Iterator[Planned]:
-    yield from (
-        planned(name, target, 5.0, seed)
-        for name, target in SOUND.items()
-        for seed in range(100)
-    )
+    for seed in range(100):
+        for name, target in SOUND.items():
+            yield planned(name, target, 5.0, seed)
 
 
 def curve() -> Iterator[Planned]:
@@ -141,7 +137,7 @@ def curve() -> Iterator[Planned]:
 
 
 def strategies() -> Iterator[Planned]:
-    ways = (None, bets, shared, partial(shared, shadows=True))
+    ways = (None, bets)
     for name, target in SOUND.items():
         for asked, way in zip(STRATEGIES, ways, strict=True):
             head, by_audit = planned(name, target, 30.0, asked=asked)
@@ -151,8 +147,8 @@ def strategies() -> Iterator[Planned]:
             )
 
 
-# Strategies that audit does not choose: by the plain functions, with a canary that it
-# found, or with many
+# Betting, which audit does not choose: by the plain functions, with a canary that it
+# found
 
 
 def fitted(target: Target) -> Train:
@@ -227,53 +223,6 @@ def _largest(refuted: Callable[[float], bool], steps: int = 7) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if refuted(middle) else (low, middle)
     return low
-
-
-def shared(
-    target: Target, claim: PrivacyProfile, seconds: float, *, shadows: bool = False
-) -> Row:
-    """Many canaries in each run, in or out by a coin; ``shadows``: scored by ratios
-    of half of the runs.
-    """
-    X, y = table()
-    began, train, generator = (
-        time.perf_counter(),
-        fitted(target),
-        np.random.default_rng(0),
-    )
-    # canaries are these records with the other label
-    far = np.argsort(-np.abs(X[:, 0]))[:CANARIES]
-    scores, coins = [], []
-    while time.perf_counter() - began < seconds:
-        there, labels = generator.random(CANARIES) < 0.5, y.copy()
-        labels[far] = np.where(there, 1 - y[far], EMPTY)
-        kept = (labels != EMPTY) | (train is not target.train)
-        result = train(
-            np.where((labels == EMPTY)[:, None], 0, X)[kept], labels[kept], len(coins)
-        )
-        scores.append([shown(result, X[place], 1 - y[place])[-1] for place in far])
-        coins.append(there)
-    found, included, half = np.array(scores), np.array(coins), len(coins) // 2
-    if shadows:
-        ins, outs = (
-            np.where(there, found, np.nan)[:half] for there in (included, ~included)
-        )
-        found, included = (
-            lira(ins, outs, found[half:], variance="fixed"),
-            included[half:],
-        )
-    report = one_run(found.ravel(), included.ravel(), claim=claim)
-    own = {
-        "refuted": report.refuted,
-        "p_value": report.p_value,
-        "seconds": seconds,
-        "runs": len(coins),
-    }
-    return own | {
-        "epsilon": report.epsilon(DELTA),
-        "mu": report.mu,
-        "fraction": fraction(report.delta, claim),
-    }
 
 
 # What is compared, together at a familywise confidence of 0.95

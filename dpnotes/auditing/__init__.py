@@ -10,8 +10,6 @@ _extras.require("learn", part="dpnotes.auditing")
 
 from dpnotes.auditing._audit import audit as audit
 from dpnotes.auditing._betting import Betting as Betting
-from dpnotes.auditing._one_run import lira as lira
-from dpnotes.auditing._one_run import one_run as one_run
 from dpnotes.auditing._report import AuditReport as AuditReport
 from dpnotes.auditing._scores import audit_scores as audit_scores
 from dpnotes.auditing._scores import runs_needed as runs_needed

@@ -31,7 +31,7 @@ from dpnotes.auditing._canaries import (
 )
 from dpnotes.auditing._observing import Observer
 from dpnotes.auditing._report import AuditReport
-from dpnotes.auditing._scores import Events, audit_scores, runs_needed
+from dpnotes.auditing._scores import audit_scores, runs_needed
 from dpnotes.auditing._training import Runner, Runs, Training, last_of
 
 # of the budget: to choose on; and of what is left then, to count on
@@ -169,11 +169,10 @@ def audit(
     >>> report.refuted, report.runs <= 2000
     (False, True)
     """
-    confidence, seconds = (
-        check.level("confidence", confidence),
-        check.positive("seconds", seconds),
-    )
-    most = None if runs is None else check.at_least_one("runs", runs)
+    confidence = check.level("confidence", confidence)
+    seconds = check.positive("seconds", seconds)
+    if runs is not None:
+        runs = check.at_least_one("runs", runs)
     random_state = check.at_least("random_state", random_state, 0)
     if claim is not None and not isinstance(claim, PrivacyProfile):
         raise TypeError(
@@ -183,75 +182,41 @@ def audit(
     X, y = _records(X, y)
     own = last_of(train)
     classes = getattr(own, "classes", None)
-    if (
-        classes is None
-        and isinstance(own, methods.PrivateClassifier)
-        and y.dtype.kind in "iuf"
-    ):
-        if len(np.unique(y)) > check.MOST_CLASSES:
-            raise ValueError(f"y must hold labels, got {check.CONTINUOUS}")
-    elif classes is not None and not set(y.tolist()) & set(classes):
-        raise ValueError(
-            "y must have labels among the classes of train, got none: all records would"
-            " count as empty"
-        )
-    norm = (
-        train.get_params(deep=False).get("norm")
-        if hasattr(train, "get_params")
-        else None
-    )
-    # of other libraries it may be the name of one
+    _check_labels(y, classes, own)
+    # in other libraries it may be the name of a norm
+    norm = getattr(train, "norm", None)
     bound = float(norm) if isinstance(norm, Real) else None
     within = Domain.of(X.reshape(len(X), -1), y, domain, norm=bound, classes=classes)
     training = Training.of(train, within.labels)
     if claim is None and training.estimator is not None:
         claim = getattr(last_of(training.fit(X, y, random_state)), "profile_", None)
-    runner = Runner(
-        training, seconds, most, random_state, {} if memory is None else memory
+    memory = {} if memory is None else memory
+    runner = Runner(training, seconds, runs, random_state, memory)
+    _check_memory(
+        memory,
+        train=_described(train),
+        X=X,
+        y=y,
+        claim=claim and [claim.adjacency, *map(claim.delta, TOLD)],
+        runs=runs,
+        confidence=confidence,
+        domain=domain,
+        random_state=random_state,
     )
-    if memory is not None:
-        _check_it_is_the_same(
-            memory,
-            {
-                "train": (
-                    [type(train).__qualname__, repr(train.get_params())]
-                    if hasattr(train, "get_params")
-                    else [
-                        getattr(train, name, None)
-                        for name in ("__module__", "__qualname__")
-                    ]
-                ),
-                "X": X,
-                "y": y,
-                "claim": (
-                    claim
-                    and [claim.adjacency, *(claim.delta(epsilon) for epsilon in TOLD)]
-                ),
-                "runs": most,
-                "confidence": confidence,
-                "domain": domain,
-                "random_state": random_state,
-            },
-        )
     adjacency = "add-remove" if claim is None else claim.adjacency
     found, place = find_canaries(X, y, within)
-    keep = np.arange(len(X)) != place
-    neighbours = Neighbours(
-        X[keep], y[keep], adjacency, _empty(training.labels, adjacency, X)
-    )
-    report = _Audit(runner, neighbours, within, claim, confidence, random_state).report(
-        found
-    )
-    remarks = [
-        f"canaries stay within the allowed records: {within.words}",
-        *report.remarks,
-    ]
+    others = np.arange(len(X)) != place
+    empty = _empty(within.labels, X) if adjacency == "zero-out" else None
+    neighbours = Neighbours(X[others], y[others], adjacency, empty)
+    audited = _Audit(runner, neighbours, within, claim, confidence, random_state)
+    report = audited.report(found)
+    remarks = [f"canaries stay within the allowed records: {within.words}"]
+    remarks += report.remarks
     if runner.errors:
-        failed = (
+        remarks.append(
             f"{len(runner.errors)} of {runner.done} runs failed; a failed run has the"
-            " score -inf"
+            f" score -inf; the first error was {runner.errors[0]}"
         )
-        remarks.append(f"{failed}; the first error was {runner.errors[0]}")
     return replace(
         report,
         runs=runner.done + runner.recalled,
@@ -275,51 +240,35 @@ class _Audit:
 
     def report(self, found: list[Canary]) -> AuditReport:
         """Make a plan on pilot runs, unless memory has one, and count other runs."""
-        if "plan" not in self.runner.memory:
-            self.runner.memory["plan"] = self._plan(found)
-        plan = self.runner.memory["plan"]
-        return self._counted(plan, found[plan["canary"]])
+        memory = self.runner.memory
+        if "plan" not in memory:
+            memory["plan"] = self._plan(found)
+        return self._counted(memory["plan"], found[memory["plan"]["canary"]])
 
-    def _observers(
-        self, canaries: Sequence[Canary], direction: Floats | None = None
-    ) -> list[Observer]:
-        return [
-            Observer(canary.x, canary.label, self.domain.labels, direction)
-            for canary in canaries
-        ]
-
-    def _pair(self, canary: Canary) -> tuple[Data, Data]:
-        """Data sets with and without a canary."""
-        return self.neighbours.with_(canary.x, canary.label), self.neighbours.without(
-            canary
-        )
+    def _observer(self, canary: Canary, direction: Floats | None = None) -> Observer:
+        return Observer(canary.x, canary.label, self.domain.labels, direction)
 
     # The plan
 
     def _plan(self, found: list[Canary]) -> dict[str, Any]:
         self._first_runs(found[0])
-        left = self.runner.affordable
-        if left < (needed := self._needed()):
+        left, needed = self.runner.affordable, self._needed()
+        if left < needed:
             raise ValueError(self._too_little(needed))
-        chosen = self._pilot(found, int(PILOT * left))
+        plan = self._pilot(found, int(PILOT * left))
         count = min(int(PLANNED * self.runner.affordable / 2), MOST_RUNS)
         # runs of a kind between two looks at the clock
-        return chosen | {
-            "count": count,
-            "step": max(1, count // 64, min(self.runner.batch, count // 8)),
-        }
+        step = max(1, count // 64, min(self.runner.batch, count // 8))
+        return plan | {"count": count, "step": step}
 
     def _needed(self) -> float:
         """Fewest runs, pilot runs included, with which one canary can refute the
         claim at all.
         """
-        alone = (
-            NO_CLAIM
-            if self.claim is None
-            else runs_needed(
-                self.claim, confidence=1 - (1 - self.confidence) * LOOKS[-1][1]
-            )
-        )
+        alone: float = NO_CLAIM
+        if self.claim is not None:
+            level = (1 - self.confidence) * LOOKS[-1][1]
+            alone = runs_needed(self.claim, confidence=1 - level)
         if math.isinf(alone):
             raise ValueError(
                 "claim must be a guarantee that runs can refute; this one allows a test"
@@ -328,36 +277,33 @@ class _Audit:
         return math.ceil(2 * alone / (PLANNED * (1 - PILOT))) + 4 * LEAST_PILOT
 
     def _too_little(self, needed: float) -> str:
-        runner, rate = self.runner, self.runner.rate
-        enough, given = (
-            f"runs must be at least {runner.done + needed:.0f}",
-            f"runs={runner.most}",
-        )
+        runner = self.runner
         if runner.most is None:
-            total = math.ceil(runner.elapsed + 1.1 * needed * rate)
-            enough = (
+            total = math.ceil(runner.elapsed + 1.1 * needed * runner.rate)
+            text = (
                 f"seconds must be at least about {total}, for {needed:.0f} training"
-                f" runs of {rate:.3g} s,"
+                f" runs of {runner.rate:.3g} s, to be able to refute this claim, got"
+                f" seconds={runner.seconds:g}"
             )
-            given = f"seconds={runner.seconds:g}"
-        return (
-            f"{enough} to be able to refute this claim, got {given}; use"
-            " auditing.one_run and auditing.lira if you can afford only a few training"
-            " runs"
-        )
+        else:
+            text = (
+                f"runs must be at least {runner.done + needed:.0f} to be able to"
+                f" refute this claim, got runs={runner.most}"
+            )
+        return f"{text}; accounting.one_run_audit bounds epsilon from a single run"
 
     def _first_runs(self, canary: Canary) -> None:
         """Time a few runs, and check that the training procedure can be audited at
         all.
         """
-        data, observers = self._pair(canary)[1], self._observers([canary])
-        first = self.runner.warm_up(data, observers)
+        data, observer = self.neighbours.without(canary), self._observer(canary)
+        first = self.runner.warm_up(data, [observer])
         if len(first.errors) == first.count:
             raise ValueError(
                 "train must run on the records without one of them, got"
                 f" {first.errors[0]}"
             )
-        self.runner.check_copies(data, observers[0])
+        self.runner.check_copies(data, observer)
         if not first.scores:
             raise ValueError(
                 "train must return a result that yields a score: an estimator, a"
@@ -374,37 +320,22 @@ class _Audit:
         """Find, in two rounds, the canary that scores distinguish best; return it,
         its scores and all candidates.
         """
-
-        # of exchanged records each has an opposite of its own
-        def sets(canaries: int) -> int:
-            return (
-                2 * canaries
-                if self.neighbours.adjacency == "replace-one"
-                else canaries + 1
-            )
-
-        while len(found) > 1 and FIRST_ROUND * budget < LEAST_PILOT * sets(len(found)):
+        part = FIRST_ROUND * budget
+        while len(found) > 1 and part < LEAST_PILOT * self._data_sets(len(found)):
             found = found[:-1]
-        first = int(
-            np.clip(FIRST_ROUND * budget / sets(len(found)), LEAST_PILOT, ENOUGH[0])
-        )
-        seen = self._seen(found, first)
-        self._check(seen)
-        told_apart = [_apart(*pair) for pair in seen]
-        last = sorted(range(len(found)), key=lambda i: -told_apart[i][0])[:FINALISTS]
-        second = int(
-            np.clip(
-                (1 - FIRST_ROUND) * budget / sets(len(last)), LEAST_PILOT, ENOUGH[1]
-            )
-        )
-        more = self._seen([found[i] for i in last], second)
+        seen = self._seen(found, part, ENOUGH[0])
+        _check_randomness(seen)
+        apart = [_apart(*pair) for pair in seen]
+        last = sorted(range(len(found)), key=lambda i: -apart[i][0])[:FINALISTS]
+        more = self._seen([found[i] for i in last], budget - part, ENOUGH[1])
+        promise = {}
         for i, pair in zip(last, more, strict=True):
-            seen[i] = (
-                Runs.joined([seen[i][0], pair[0]]),
-                Runs.joined([seen[i][1], pair[1]]),
-            )
-            told_apart[i] = _apart(*seen[i])
-        best = max(last, key=lambda i: (self._promise(*seen[i]), told_apart[i][0]))
+            members = Runs.joined([seen[i][0], pair[0]])
+            others = Runs.joined([seen[i][1], pair[1]])
+            seen[i] = members, others
+            apart[i] = _apart(members, others)
+            promise[i] = self._promise(members, others), apart[i][0]
+        best = max(last, key=promise.__getitem__)
         members, others = seen[best]
         names = [name for name in members.scores if name in others.scores]
         if not names:
@@ -414,24 +345,19 @@ class _Audit:
                 f"train must run on records with a canary, too, got {error}"
                 f" ({found[best].kind})"
             )
-        along = _direction(members.numbers, others.numbers)
         tried = {
             "canary": [canary.kind for canary in found],
             "origin": [canary.origin for canary in found],
             "label": [str(canary.label) for canary in found],
-            "pilot": [pair[0].count for pair in seen],
-            "apart": [distance for distance, _ in told_apart],
-            "score": [name for _, name in told_apart],
+            "pilot": [members.count for members, _ in seen],
+            "apart": [distance for distance, _ in apart],
+            "score": [name for _, name in apart],
             "chosen": [i == best for i in range(len(found))],
         }
-        if along is None:
-            return {"canary": best, "tried": tried, "names": names, "direction": None}
-        return {
-            "canary": best,
-            "tried": tried,
-            "names": [*names, "learned direction"],
-            "direction": along.tolist(),
-        }
+        direction = _direction(members.numbers, others.numbers)
+        if direction is not None:
+            names.append("learned direction")
+        return {"canary": best, "tried": tried, "names": names, "direction": direction}
 
     def _promise(self, members: Runs, others: Runs) -> float:
         """Give -log of the claim's p-value on pilot runs if it is small enough to
@@ -439,63 +365,44 @@ class _Audit:
         """
         if self.claim is None or not members.scores:
             return 0.0
-        kinds = [kind.matrix(list(members.scores)) for kind in (members, others)]
-        found = audit_scores(
-            *kinds, claim=self.claim, adjacency=self.neighbours.adjacency, holdout=0.5
-        )
-        return (
-            -math.log(max(found.p_value, 1e-300)) if found.p_value < PROMISING else 0.0
-        )
+        names = list(members.scores)
+        p_value = audit_scores(
+            members.matrix(names),
+            others.matrix(names),
+            claim=self.claim,
+            adjacency=self.neighbours.adjacency,
+            holdout=0.5,
+        ).p_value
+        return -math.log(max(p_value, 1e-300)) if p_value < PROMISING else 0.0
 
-    def _seen(self, canaries: Sequence[Canary], count: int) -> list[tuple[Runs, Runs]]:
-        """Run with and without each canary; all canaries share the runs without,
-        unless each has its own opposite.
+    def _data_sets(self, canaries: int) -> int:
+        """Number of data sets that canaries need; of exchanged records each has an
+        opposite of its own.
         """
-        observers = self._observers(canaries)
-        with_ = [
-            self.runner.run(self._pair(canary)[0], [observer], count, closely=True)[0]
-            for canary, observer in zip(canaries, observers, strict=True)
-        ]
-        if self.neighbours.adjacency == "replace-one":
-            each_pair = zip(canaries, observers, strict=True)
-            without = [
-                self.runner.run(self._pair(c)[1], [o], count, closely=True)[0]
-                for c, o in each_pair
-            ]
+        exchanged = self.neighbours.adjacency == "replace-one"
+        return 2 * canaries if exchanged else canaries + 1
+
+    def _seen(
+        self, canaries: Sequence[Canary], budget: float, most: int
+    ) -> list[tuple[Runs, Runs]]:
+        """Run with and without each canary, at most ``most`` times on each data set.
+        All canaries share the runs without, unless each has its own opposite.
+        """
+        share = budget / self._data_sets(len(canaries))
+        count = int(np.clip(share, LEAST_PILOT, most))
+        observers = [self._observer(canary) for canary in canaries]
+        run, neighbours = self.runner.run, self.neighbours
+        members = []
+        for canary, own in zip(canaries, observers, strict=True):
+            members += run(neighbours.with_(*canary.record), [own], count, closely=True)
+        if neighbours.adjacency != "replace-one":
+            data = neighbours.without(canaries[0])
+            others = run(data, observers, count, closely=True)
         else:
-            without = self.runner.run(
-                self._pair(canaries[0])[1], observers, count, closely=True
-            )
-        return list(zip(with_, without, strict=True))
-
-    def _check(self, seen: Sequence[tuple[Runs, Runs]]) -> None:
-        """Check that runs with different seeds have different results.
-
-        Raises
-        ------
-        ValueError
-            If all runs on a data set have the same result, other than answers and
-            counts, which may well be equal.
-        """
-        kinds = [set(kind.prints) for kind in seen[0]]
-        if None in kinds[0] | kinds[1] or max(map(len, kinds)) > 1:
-            return
-        same = all(set(each.prints) == kinds[1] for pair in seen for each in pair)
-        count = seen[0][1].count
-        text = (
-            "train must give results that differ with the seed, got the same result in"
-            f" all {count} runs"
-        )
-        if same:
-            raise ValueError(
-                f"{text}, with any canary and without a canary: does it use its seed"
-                " and its records?"
-            )
-        raise ValueError(
-            f"{text} on the same records: it ignores its seed, or has no randomness;"
-            " runs are then not independent, and nothing can be concluded from them. A"
-            " training procedure without randomness has no guarantee to audit"
-        )
+            others = []
+            for canary, own in zip(canaries, observers, strict=True):
+                others += run(neighbours.without(canary), [own], count, closely=True)
+        return list(zip(members, others, strict=True))
 
     # What is counted
 
@@ -503,55 +410,51 @@ class _Audit:
         """Look at the counted runs after each planned number, until the claim is
         refuted or the budget ends.
         """
-        along = None if plan["direction"] is None else np.asarray(plan["direction"])
-        observer, pair = self._observers([canary], along)[0], self._pair(canary)
-        count, names = plan["count"], plan["names"]
+        direction = plan["direction"]
+        observer = self._observer(
+            canary, None if direction is None else np.asarray(direction)
+        )
+        pair = (
+            self.neighbours.with_(*canary.record),
+            self.neighbours.without(canary),
+        )
         kinds: tuple[list[Floats], list[Floats]] = ([], [])
         report = None
         for fraction, part in LOOKS:
-            upto = math.ceil(fraction * count)
+            upto = math.ceil(fraction * plan["count"])
             if upto < LEAST or not self._fill(kinds, upto, plan, pair, observer):
                 continue
             members, others = (np.concatenate(kind)[:upto] for kind in kinds)
-            found = audit_scores(
+            report = audit_scores(
                 members,
                 others,
                 claim=self.claim,
                 confidence=1 - part * (1 - self.confidence),
                 adjacency=self.neighbours.adjacency,
                 holdout=float(np.clip(HOLDOUT / upto, 0.02, 0.3)),
-                names=names,
+                names=plan["names"],
                 random_state=self.random_state,
             )
-            assert isinstance(found.evidence, Events)
-            report = replace(
-                found,
-                evidence=Events(found.evidence.chosen, part),
-                confidence=self.confidence,
-            )
+            report = replace(report, part=part, confidence=self.confidence)
             if report.refuted:
                 break
         if report is None:
             raise ValueError(self._too_little(self._needed()))
         remarks = report.remarks
-        if sum(map(len, kinds[0])) < count:
+        if sum(map(len, kinds[0])) < plan["count"]:
             ended = "the claim was refuted" if report.refuted else "the budget ended"
-            remarks = (
-                f"stopped before the planned {count} runs of each kind: {ended}",
-                *remarks,
-            )
+            early = f"stopped before the planned {plan['count']} runs of each kind"
+            remarks = (f"{early}: {ended}", *remarks)
         tried = [
             pd.DataFrame(plan["tried"]).assign(stage="canary"),
             report.tried.assign(stage="event"),
         ]
+        planted = f"canary: {canary.kind} ({canary.origin}), label {canary.label}"
         return replace(
             report,
-            strategy=(
-                f"{report.strategy}; canary: {canary.kind} ({canary.origin}), label"
-                f" {canary.label}"
-            ),
+            strategy=f"{report.strategy}; {planted}",
             tried=pd.concat(tried, ignore_index=True),
-            canary=(canary.x, canary.label),
+            canary=canary.record,
             remarks=remarks,
         )
 
@@ -577,42 +480,30 @@ class _Audit:
                     runner.recalled += size
                 else:
                     # seeds by a run's place, so that a resumed audit repeats none
-                    runner.index = _place(done, k, size)
-                    runner.memory[name] = self._scores(
-                        pair[k], observer, size, plan["names"]
-                    )
+                    runner.index = COUNTED + 2 * done + k * size
+                    scores = self._scores(pair[k], observer, size, plan["names"])
+                    runner.memory[name] = scores.tolist()
                 kinds[k].append(np.asarray(runner.memory[name]))
         return True
 
     def _scores(
         self, data: Data, observer: Observer, size: int, names: list[str]
-    ) -> list[list[float]]:
+    ) -> Floats:
         """Scores of a block of runs; a block that was begun is finished even if the
         time is over.
         """
         parts: list[Floats] = []
-        while (left := size - sum(map(len, parts))) > 0:
+        left = size
+        while left > 0:
             parts.append(self.runner.run(data, [observer], left)[0].matrix(names))
-        scores: list[list[float]] = np.concatenate(parts).tolist()
-        return scores
-
-
-def _place(done: int, kind: int, size: int) -> int:
-    """Index of the first run of a block of ``size`` runs; the block of the other
-    kind has as many.
-    """
-    return COUNTED + 2 * done + kind * size
+            left -= len(parts[-1])
+        return np.concatenate(parts)
 
 
 def _records(X: ArrayLike, y: ArrayLike) -> Data:
     X, y = np.asarray(X), np.asarray(y)
-    if (
-        X.dtype.kind not in "biuf"
-        or X.ndim < 2
-        or y.shape != (len(X),)
-        or len(X) < 3
-        or not np.isfinite(X).all()
-    ):
+    numbers = X.dtype.kind in "biuf" and X.ndim >= 2 and np.isfinite(X).all()
+    if not numbers or y.shape != (len(X),) or len(X) < 3:
         raise ValueError(
             "X and y must be finite numbers of shape [n >= 3, ...] and labels of shape"
             f" [n], got {X.dtype} of shape {X.shape} and {y.dtype} of shape {y.shape}"
@@ -622,28 +513,72 @@ def _records(X: ArrayLike, y: ArrayLike) -> Data:
     return X, y
 
 
-def _empty(labels: NDArray[Any], adjacency: str, X: NDArray[Any]) -> Record | None:
-    """Record that contributes nothing, under zero-out; else None."""
-    if adjacency != "zero-out":
-        return None
+def _check_labels(y: NDArray[Any], classes: Any, own: Any) -> None:
+    """Check that records do not all count as empty."""
+    if classes is not None and not set(y.tolist()) & set(classes):
+        raise ValueError(
+            "y must have labels among the classes of train, got none: all records would"
+            " count as empty"
+        )
+    inferred = classes is None and isinstance(own, methods.PrivateClassifier)
+    many = len(np.unique(y)) > check.MOST_CLASSES
+    if inferred and many and y.dtype.kind in "iuf":
+        raise ValueError(f"y must hold labels, got {check.CONTINUOUS}")
+
+
+def _empty(labels: NDArray[Any], X: NDArray[Any]) -> Record:
+    """Record that contributes nothing under zero-out."""
     label = int(np.max(labels)) + 1 if labels.dtype.kind in "biuf" else ""
     return np.zeros_like(X[0]), label
 
 
-def _check_it_is_the_same(
-    memory: MutableMapping[str, Any], settings: dict[str, Any]
-) -> None:
-    """Check that the memory belongs to this audit."""
+def _described(train: Any) -> list[str]:
+    """What tells one training procedure from another."""
+    if hasattr(train, "get_params"):
+        return [type(train).__qualname__, repr(train.get_params())]
+    return [str(getattr(train, name, "")) for name in ("__module__", "__qualname__")]
+
+
+def _check_memory(memory: MutableMapping[str, Any], **settings: Any) -> None:
+    """Check that the memory belongs to the audit with these settings."""
     ours = {name: str(joblib.hash(value)) for name, value in settings.items()}
     if "of" not in memory:
         memory["of"] = ours
-    if wrong := [
-        name for name, digest in ours.items() if memory["of"].get(name) != digest
-    ]:
+    wrong = [name for name in ours if memory["of"].get(name) != ours[name]]
+    if wrong:
         raise ValueError(
             "memory must be empty or from the same audit, got one with another"
             f" {' and '.join(wrong)}"
         )
+
+
+def _check_randomness(seen: Sequence[tuple[Runs, Runs]]) -> None:
+    """Check that runs with different seeds have different results.
+
+    Raises
+    ------
+    ValueError
+        If all runs on a data set have the same result, other than answers and counts,
+        which may well be equal.
+    """
+    members, others = seen[0]
+    prints = set(others.prints)
+    if None in prints or len(prints) > 1 or len(set(members.prints)) > 1:
+        return
+    text = (
+        "train must give results that differ with the seed, got the same result in all"
+        f" {others.count} runs"
+    )
+    if all(prints == set(runs.prints) for pair in seen for runs in pair):
+        raise ValueError(
+            f"{text}, with any canary and without a canary: does it use its seed and"
+            " its records?"
+        )
+    raise ValueError(
+        f"{text} on the same records: it ignores its seed, or has no randomness; runs"
+        " are then not independent, and nothing can be concluded from them. A training"
+        " procedure without randomness has no guarantee to audit"
+    )
 
 
 def _apart(members: Runs, others: Runs) -> tuple[float, str]:
@@ -653,60 +588,44 @@ def _apart(members: Runs, others: Runs) -> tuple[float, str]:
     best = (-math.inf, "")
     for name in members.scores:
         if name in others.scores:
-            best = max(
-                best,
-                (
-                    _distance(
-                        *(kind.matrix([name])[:, 0] for kind in (members, others))
-                    ),
-                    name,
-                ),
-            )
+            one, other = (runs.matrix([name])[:, 0] for runs in (members, others))
+            best = max(best, (_distance(one, other), name))
     return best
 
 
-def _distance(a: Floats, b: Floats) -> float:
+def _distance(one: Floats, other: Floats) -> float:
     """The larger of two distances, minus a standard error: between means, and from
     the gap between distributions.
     """
-    error = math.sqrt(1 / len(a) + 1 / len(b))
-    gap = (
-        stats.ks_2samp(a, b, method="asymp").statistic
-        if np.isfinite(a).all() and np.isfinite(b).all()
-        else float(np.mean(np.isfinite(a)) - np.mean(np.isfinite(b)))
-    )
-    by_gap = 2 * float(
-        special.ndtri((1 + min(max(abs(gap) - error, 0.0), 1 - 1e-9)) / 2)
-    )
-    finite = [kind[np.isfinite(kind)] for kind in (a, b)]
-    if min(map(len, finite)) < 2:
+    error = math.sqrt(1 / len(one) + 1 / len(other))
+    gap = stats.ks_2samp(one, other, method="asymp").statistic
+    by_gap = 2 * float(special.ndtri((1 + min(max(gap - error, 0.0), 1 - 1e-9)) / 2))
+    # a failed run has the score -inf
+    one, other = one[np.isfinite(one)], other[np.isfinite(other)]
+    if min(len(one), len(other)) < 2:
         return by_gap
-    scale = math.sqrt(sum(kind.var() for kind in finite) / 2)
-    difference = abs(finite[0].mean() - finite[1].mean())
-    by_means = (
-        difference / scale
-        if scale > 1e-12 * max(difference, 1e-300)
-        else (math.inf if difference > 0 else 0.0)
-    )
-    return max(by_gap, by_means - error)
+    difference = abs(one.mean() - other.mean())
+    scale = math.sqrt((one.var() + other.var()) / 2)
+    if scale <= 1e-12 * difference:
+        return math.inf if difference > 0 else by_gap
+    return max(by_gap, difference / scale - error)
 
 
-def _direction(members: Floats | None, others: Floats | None) -> Floats | None:
+def _direction(members: Floats | None, others: Floats | None) -> list[float] | None:
     """Direction in which two kinds of pilot runs differ, each number divided by its
     variance; None if unknown.
     """
-    if (
-        members is None
-        or others is None
-        or members.shape[1:] != others.shape[1:]
-        or members.shape[1] < 2
-    ):
+    if members is None or others is None:
+        return None
+    if members.shape[1] != others.shape[1] or members.shape[1] < 2:
         return None
     variance = (members.var(axis=0) + others.var(axis=0)) / 2
     if not np.isfinite(variance).all() or not variance.any():
         return None
-    found = (members.mean(axis=0) - others.mean(axis=0)) / (
-        variance + 1e-3 * variance.mean()
-    )
-    length = float(np.linalg.norm(found))
-    return found / length if 0 < length < math.inf else None
+    apart = members.mean(axis=0) - others.mean(axis=0)
+    direction = apart / (variance + 1e-3 * variance.mean())
+    length = float(np.linalg.norm(direction))
+    if not 0 < length < math.inf:
+        return None
+    found: list[float] = (direction / length).tolist()
+    return found

@@ -39,6 +39,11 @@ class Canary(NamedTuple):
     origin: str
     opposite: Record
 
+    @property
+    def record(self) -> Record:
+        """Features and label."""
+        return self.x, self.label
+
 
 @dataclass(frozen=True, eq=False)
 class Domain:
@@ -77,64 +82,40 @@ class Domain:
         """Make the domain that ``allowed`` gives, within an estimator's ``norm``; by
         default, the records' bounds.
         """
-        d = X.shape[1]
-        labels = np.unique(y) if classes is None else np.unique(np.asarray(classes))
+        labels = np.unique(y if classes is None else np.asarray(classes))
         if classes is None and y.dtype.kind == "f" and len(labels) > FEW_LABELS:
             labels = labels[[0, -1]]
-        low, high, longest = (
-            np.full(d, -np.inf),
-            np.full(d, np.inf),
-            np.inf if norm is None else norm,
-        )
-        words, given = f"norm at most {longest:g}", list[Record]()
+        d = X.shape[1]
+        low = np.full(d, -np.inf)
+        high = np.full(d, np.inf)
+        longest = np.inf if norm is None else norm
+        given: list[Record] = []
         if isinstance(allowed, list):
-            words, given = "only the given records", _given(allowed, d)
+            words = "only the given records"
+            given = _given(allowed, d)
         elif isinstance(allowed, tuple):
-            words = "features within bounds" + (
-                f", {words}" if norm is not None else ""
-            )
-            try:
-                low, high = (
-                    np.broadcast_to(np.asarray(side, dtype=np.float64), (d,))
-                    for side in allowed
-                )
-            except (TypeError, ValueError):
-                raise ValueError(
-                    "domain must be a pair (low, high) of bounds, got"
-                    f" domain={allowed!r}"
-                ) from None
-            if not (low <= high).all():
-                raise ValueError(
-                    "domain must be (low, high) with low <= high, got"
-                    f" domain={allowed!r}"
-                )
-        elif allowed is not None:
-            longest = check.positive("domain", allowed)  # type: ignore[arg-type]
-            words = f"norm at most {longest:g}"
-        elif norm is None:
-            low, high, longest = (
-                X.min(axis=0),
-                X.max(axis=0),
-                float(np.linalg.norm(X, axis=1).max()),
-            )
+            words = "features within bounds"
+            if norm is not None:
+                words += f", norm at most {longest:g}"
+            low, high = _box(allowed, d)
+        elif allowed is None and norm is None:
             words = (
                 "features within the ranges of the records, and norm at most the"
-                " largest norm of a record; set "
+                " largest norm of a record; set domain= to the records that the claim"
+                " allows"
             )
-            words += "domain= to the records that the claim allows"
+            low, high = X.min(axis=0), X.max(axis=0)
+            longest = float(np.linalg.norm(X, axis=1).max())
             if not (high > low).any():
                 raise ValueError(
                     "X must have a feature that differs between records; otherwise give"
                     " domain="
                 )
-        return cls(
-            np.asarray(low, np.float64),
-            np.asarray(high, np.float64),
-            float(longest),
-            labels,
-            words,
-            given,
-        )
+        else:
+            if allowed is not None:
+                longest = check.positive("domain", allowed)  # type: ignore[arg-type]
+            words = f"norm at most {longest:g}"
+        return cls(low, high, float(longest), labels, words, given)
 
     def within(self, x: Floats) -> Floats:
         """Move x into the domain: clip it to the box, and shorten it towards the
@@ -202,79 +183,64 @@ def find_canaries(
     y : ndarray, shape [n]
     domain : Domain
     """
-    flat, labels = np.asarray(X.reshape(len(X), -1), dtype=np.float64), domain.labels
-    numbers = y.dtype.kind == "f"  # targets of a regression are of the nearer end
-    codes = (
-        np.abs(y[:, None] - labels.astype(np.float64)).argmin(axis=1)
-        if numbers
-        else (y[:, None] == labels).argmax(axis=1)
-    )
-    of_each = [codes == code for code in range(len(labels))]
-    # [C, d]
-    means = np.stack(
-        [
-            flat[rows].mean(axis=0) if rows.any() else flat.mean(axis=0)
-            for rows in of_each
-        ]
-    )
+    flat = np.asarray(X.reshape(len(X), -1), dtype=np.float64)
+    labels = domain.labels
+    if y.dtype.kind == "f":
+        # targets of a regression are of the nearer end
+        codes = np.abs(y[:, None] - labels.astype(np.float64)).argmin(axis=1)
+    else:
+        codes = (y[:, None] == labels).argmax(axis=1)
+    means = np.tile(flat.mean(axis=0), (len(labels), 1))  # [C, d]
+    for code in np.unique(codes):
+        means[code] = flat[codes == code].mean(axis=0)
     from_own = np.linalg.norm(flat - means[codes], axis=1)
     place = int(from_own.argmax())
+    shape = X.shape[1:]
     if domain.given:
-        own = X[place], y[place]
-        return [
-            Canary(GIVEN, np.asarray(x).reshape(X.shape[1:]), label, GIVEN, own)
-            for x, label in domain.given
-        ], place
-
-    def farthest(x: Floats, but: int | None = None) -> int:
-        """Code of the label whose mean is farthest from x."""
-        distance = np.linalg.norm(means - x, axis=1)
-        if but is not None and len(distance) > 1:
-            distance[but] = -1.0
-        return int(distance.argmax())
-
+        found = []
+        for x, label in domain.given:
+            planted = np.asarray(x).reshape(shape)
+            found.append(Canary(GIVEN, planted, label, GIVEN, (X[place], y[place])))
+        return found, place
     rarest = labels[np.bincount(codes, minlength=len(labels)).argmin()]
-    boundary, its_code = _at_the_boundary(flat, codes, means)
-    far_away = _far_away(flat, domain)
+    farthest = np.linalg.norm(means[:, None] - flat, axis=2)  # [C, n]
+    if len(labels) > 1:
+        farthest[codes, np.arange(len(flat))] = -1.0
+    relabelled = labels[farthest.argmax(axis=0)]  # of each record
+    typical = int(from_own.argmin())
+    longest = int(np.linalg.norm(flat, axis=1).argmax())
+    boundary, beyond = _at_the_boundary(flat, codes, means)
     quiet = _quiet(flat, domain)
-    found: list[Canary] = []
+    far = _far_away(flat, domain)
 
-    def add(kind: str, origin: str, x: Floats, label: Any) -> None:
-        shaped, mirrored = (
-            each.reshape(X.shape[1:]).astype(X.dtype) for each in (x, domain.within(-x))
-        )
-        others = [each for each in labels if each != label]
+    def opposed(x: Floats) -> Any:
+        """Label whose mean is farthest from x."""
+        return labels[np.linalg.norm(means - x, axis=1).argmax()]
+
+    zeros = domain.within(np.zeros(flat.shape[1]))
+    rare = _rare_feature(flat, domain)
+    records = [
+        ("outlier", OWN, flat[place], y[place]),
+        ("gradient-aligned", CONSTRUCTED, quiet, opposed(quiet)),
+        ("mislabelled", RELABELLED, flat[typical], relabelled[typical]),
+        ("mislabelled, long", RELABELLED, flat[longest], relabelled[longest]),
+        ("boundary", RELABELLED, boundary, labels[beyond]),
+        ("rare feature", CONSTRUCTED, rare, rarest),
+        ("out of distribution", CONSTRUCTED, far, opposed(far)),
+        ("zeros", CONSTRUCTED, zeros, rarest),
+    ]
+    found = []
+    for kind, origin, x, label in records:
+        planted = x.reshape(shape).astype(X.dtype)
+        mirrored = domain.within(-x).reshape(shape).astype(X.dtype)
+        opposite = mirrored, label
+        others = labels[labels != label]
         # not both at once: the gradient of a linear model is the same for the mirror
         # image with the opposite label
-        relabelled = others and (
-            origin != CONSTRUCTED or np.array_equal(mirrored, shaped)
-        )
-        found.append(
-            Canary(
-                kind,
-                shaped,
-                label,
-                origin,
-                (shaped, others[0]) if relabelled else (mirrored, label),
-            )
-        )
-
-    add("outlier", OWN, flat[place], y[place])
-    add("gradient-aligned", CONSTRUCTED, quiet, labels[farthest(quiet)])
-    for kind, row in (
-        ("", int(from_own.argmin())),
-        (", long", int(np.linalg.norm(flat, axis=1).argmax())),
-    ):
-        add(
-            f"mislabelled{kind}",
-            RELABELLED,
-            flat[row],
-            labels[farthest(flat[row], int(codes[row]))],
-        )
-    add("boundary", RELABELLED, boundary, labels[its_code])
-    add("rare feature", CONSTRUCTED, _rare_feature(flat, domain), rarest)
-    add("out of distribution", CONSTRUCTED, far_away, labels[farthest(far_away)])
-    add("zeros", CONSTRUCTED, domain.within(np.zeros(flat.shape[1])), rarest)
+        same = np.array_equal(mirrored, planted)
+        if len(others) and (origin != CONSTRUCTED or same):
+            opposite = planted, others[0]
+        found.append(Canary(kind, planted, label, origin, opposite))
     return found, place
 
 
@@ -327,6 +293,22 @@ def _rare_feature(X: Floats, domain: Domain) -> Floats:
     j = int(held.argmin())
     sign = 1.0 if domain.high[j] >= -domain.low[j] else -1.0
     return domain.within(sign * domain.reach * np.eye(X.shape[1])[j])
+
+
+def _box(allowed: Any, d: int) -> tuple[Floats, Floats]:
+    try:
+        low, high = allowed
+        low = np.broadcast_to(np.asarray(low, dtype=np.float64), (d,))
+        high = np.broadcast_to(np.asarray(high, dtype=np.float64), (d,))
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"domain must be a pair (low, high) of bounds, got domain={allowed!r}"
+        ) from None
+    if not (low <= high).all():
+        raise ValueError(
+            f"domain must be (low, high) with low <= high, got domain={allowed!r}"
+        )
+    return low, high
 
 
 def _given(records: Sequence[Any], d: int) -> list[Record]:

@@ -4,9 +4,11 @@ hold in any case.
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,17 +17,40 @@ from numpy.typing import ArrayLike, NDArray
 from dpnotes import _validation as check
 from dpnotes._validation import Floats
 from dpnotes.accounting import PrivacyProfile
+from dpnotes.auditing._region import (
+    FINE,
+    Counts,
+    Curve,
+    Frontier,
+    least_delta,
+    least_epsilon,
+    least_mu,
+    least_tpr,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dpnotes.auditing._one_run import Guesses
-    from dpnotes.auditing._scores import Events
-
 DELTAS, EPSILONS = (0.0, 1e-5, 1e-2), (0.0, 1.0, 5.0)  # of which a text has the bounds
 LOW_RATE = 0.001  # the false-positive rate of which a text has the true-positive rate
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event that says "member", ``score >= threshold`` or ``score < threshold``,
+    counted on runs that did not choose it.
+    """
+
+    score: str
+    words: str
+    level: float  # probability with which what is said of it may fail
+    counts: Counts
+    # scores of the runs that counted, [runs], turned so that higher is more like a
+    # member
+    members: Floats
+    nonmembers: Floats
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,11 +65,10 @@ class AuditReport:
 
     Attributes
     ----------
+    events : tuple
+        The events that were counted. The failure probability is divided among them.
     claim : PrivacyProfile or None
         The guarantee that was tested; None if there was none.
-    p_value : float, in [0, 1]
-        If the claim is true, the probability of evidence at least this strong is at
-        most ``p_value``, for any training procedure. Without a claim it is 1.
     confidence : float, in (0, 1)
         Smallest probability with which the bounds hold and a true claim is not refuted.
     adjacency : {"add-remove", "zero-out", "replace-one"}
@@ -62,9 +86,12 @@ class AuditReport:
         Further facts that a reader should know.
     canary : tuple, optional
         Features and label of the planted record, if a record was planted.
+    part : float, in (0, 1]
+        Share of the failure probability that this inspection of the runs has, if there
+        were several.
     """
 
-    evidence: Events | Guesses
+    events: tuple[Event, ...]
     claim: PrivacyProfile | None
     confidence: float
     adjacency: str
@@ -74,11 +101,22 @@ class AuditReport:
     tried: pd.DataFrame
     remarks: tuple[str, ...] = ()
     canary: tuple[NDArray[Any], Any] | None = None
-    p_value: float = field(init=False)
+    part: float = 1.0
 
-    def __post_init__(self) -> None:
-        p_value = 1.0 if self.claim is None else self.evidence.p_value(self.claim)
-        object.__setattr__(self, "p_value", float(p_value))
+    @cached_property
+    def p_value(self) -> float:
+        """If the claim is true, the probability of evidence at least this strong is at
+        most ``p_value``, for any training procedure. Without a claim it is 1.
+        """
+        if self.claim is None:
+            return 1.0
+        curve = Curve.of(self.claim)
+        whole = sum(event.level for event in self.events)
+        found = [1.0]
+        for event in self.events:
+            log = float(event.counts.log_p_value(curve, 2 * FINE))
+            found.append(math.exp(log) * whole / event.level)
+        return min(1.0, min(found) / self.part)
 
     @property
     def refuted(self) -> bool:
@@ -106,7 +144,7 @@ class AuditReport:
         ValueError
             If a delta is outside [0, 1].
         """
-        return _each(self.evidence.epsilon, check.array("delta", delta, high=1.0))
+        return self._best(least_epsilon, check.array("delta", delta, high=1.0))
 
     def delta(self, epsilon: ArrayLike) -> float | Floats:
         """Bound delta from below: the training procedure is not (epsilon, delta)-DP for
@@ -127,7 +165,7 @@ class AuditReport:
         ValueError
             If an epsilon is negative or NaN.
         """
-        return _each(self.evidence.delta, check.array("epsilon", epsilon))
+        return self._best(least_delta, check.array("epsilon", epsilon))
 
     @property
     def mu(self) -> float:
@@ -136,7 +174,7 @@ class AuditReport:
 
         The bound does not assume that the guarantee has Gaussian form.
         """
-        return self.evidence.mu()
+        return max(float(least_mu(each)) for each in self._frontiers)
 
     def tpr(self, fpr: ArrayLike) -> float | Floats:
         """Bound the true-positive rate of the best membership test from below.
@@ -156,9 +194,7 @@ class AuditReport:
         ValueError
             If a rate is outside [0, 1].
         """
-        rates = check.array("fpr", fpr, high=1.0)
-        found = self.evidence.tpr(np.atleast_1d(rates).ravel()).reshape(rates.shape)
-        return float(found) if found.ndim == 0 else found
+        return self._best(least_tpr, check.array("fpr", fpr, high=1.0))
 
     def plot(self, axes: Axes | None = None) -> Figure:
         """Plot the observed error rates (with a confidence band for independent runs),
@@ -177,33 +213,37 @@ class AuditReport:
             from matplotlib import pyplot
 
             axes = pyplot.subplots(figsize=(5, 4.5), layout="constrained")[1]
+        self._draw_observed(axes)
         rates = np.concatenate([[0.0], np.geomspace(1e-4, 1.0, 200)])
-        self.evidence.draw(axes)
-        if not np.isnan(bound := self.evidence.tpr(rates)).any():
-            axes.plot(
-                rates,
-                1 - bound,
-                "-",
-                color="C3",
-                label=f"bound, confidence {self.confidence:g}",
-            )
+        bound = f"bound, confidence {self.confidence:g}"
+        axes.plot(rates, 1 - self.tpr(rates), "-", color="C3", label=bound)
         if self.claim is not None:
-            axes.plot(
-                rates,
-                self.claim.tradeoff(rates),
-                "--",
-                color="k",
-                label="least that the claim allows",
-            )
+            limit, label = self.claim.tradeoff(rates), "least that the claim allows"
+            axes.plot(rates, limit, "--", color="k", label=label)
         axes.plot(rates, 1 - rates, ":", color="0.6", label="guessing")
-        axes.set(
-            xlabel="false-positive rate",
-            ylabel="false-negative rate",
-            xlim=(0, 1),
-            ylim=(0, 1),
-        )
+        axes.set(xlabel="false-positive rate", ylabel="false-negative rate")
+        axes.set(xlim=(0, 1), ylim=(0, 1))
         axes.legend()
         return axes.get_figure(root=True)  # type: ignore[return-value]  # axes that are drawn have one
+
+    def _draw_observed(self, axes: Axes) -> None:
+        """Draw all thresholds of the main event's score, with the band of Dvoretzky,
+        Kiefer, Wolfowitz and Massart.
+        """
+        event = self.events[0]
+        kinds = [np.sort(event.members), np.sort(event.nonmembers)]
+        inner = np.unique(np.concatenate(kinds))
+        cuts = np.concatenate([[-np.inf], inner, [np.inf]])
+        fnr = np.searchsorted(kinds[0], cuts) / len(kinds[0])
+        fpr = 1 - np.searchsorted(kinds[1], cuts) / len(kinds[1])
+        name = f"observed, {event.score}"
+        axes.step(fpr, fnr, where="post", color="C0", label=name)
+        level = sum(each.level for each in self.events) / 2
+        up, right = (np.sqrt(np.log(2 / level) / (2 * len(each))) for each in kinds)
+        low = np.column_stack([fpr - right, fnr - up])
+        high = np.column_stack([fpr + right, fnr + up])
+        corners = np.clip(np.vstack([low, high[::-1]]), 0, 1)
+        axes.fill(*corners.T, color="C0", alpha=0.15, lw=0, label="its band")
 
     def __str__(self) -> str:
         verdict = "REFUTED" if self.refuted else "not refuted"
@@ -221,57 +261,39 @@ class AuditReport:
     __repr__ = __str__
 
     def _facts(self) -> dict[str, str]:
-        claimed, rate = "", self.tpr(LOW_RATE)
+        facts = {}
         if self.claim is not None:
-            pairs = ", ".join(
-                f"epsilon {self.claim.epsilon(delta):.4g} at delta {delta:g}"
-                for delta in DELTAS
-            )
-            claimed = f"{self.claim.mechanism}, {self.adjacency}: {pairs}"
-        best = (
-            f"true-positive rate at least {rate:.4g} at false-positive rate"
-            f" {LOW_RATE:g}"
-        )
-        return {
-            "claim": claimed,
-            "epsilon at least": ", ".join(
-                f"{self.epsilon(delta):.4g} at delta {delta:g}" for delta in DELTAS
-            ),
-            "delta at least": ", ".join(
-                f"{self.delta(epsilon):.4g} at epsilon {epsilon:g}"
-                for epsilon in EPSILONS
-            ),
+            claimed = _pairs("epsilon", self.claim.epsilon, "delta", DELTAS)
+            facts["claim"] = f"{self.claim.mechanism}, {self.adjacency}: {claimed}"
+        epsilons = _pairs("", self.epsilon, "delta", DELTAS)
+        return facts | {
+            "epsilon at least": epsilons,
+            "delta at least": _pairs("", self.delta, "epsilon", EPSILONS),
             "mu at least": f"{self.mu:.4g}",
-            "best test": "" if np.isnan(rate) else best,
-            "strategy": self.strategy,
-            "runs": (
-                f"{self.runs}"
-                + ("" if np.isnan(self.seconds) else f", {self.seconds:.1f} s")
+            "best test": (
+                f"true-positive rate at least {self.tpr(LOW_RATE):.4g} at"
+                f" false-positive rate {LOW_RATE:g}"
             ),
+            "strategy": self.strategy,
+            "runs": f"{self.runs}, {self.seconds:.1f} s".removesuffix(", nan s"),
             "tried": f"{len(self.tried)} rows in .tried",
             "remarks": "; ".join(self.remarks),
         }
 
+    @cached_property
+    def _frontiers(self) -> list[Frontier]:
+        return [event.counts.frontier(event.level) for event in self.events]
 
-def _each(bound: Callable[[float], float], values: Floats) -> float | Floats:
-    found = np.array([bound(float(value)) for value in values.ravel()]).reshape(
-        values.shape
-    )
-    return float(found) if found.ndim == 0 else found
+    def _best(
+        self, bound: Callable[[Frontier, float], Floats], values: Floats
+    ) -> float | Floats:
+        """Largest lower bound that an event gives, at each of ``values``."""
+        found = np.empty(values.shape)
+        for place, value in np.ndenumerate(values):
+            found[place] = max(bound(each, value) for each in self._frontiers)
+        return float(found) if found.ndim == 0 else found
 
 
-def draw_rates(
-    axes: Axes, members: Floats, nonmembers: Floats, *, label: str
-) -> tuple[Floats, Floats]:
-    """Draw the error rates of all thresholds t, where ``score >= t`` means "member";
-    return both rates.
-    """
-    cuts = np.concatenate(
-        [[-np.inf], np.unique(np.concatenate([members, nonmembers])), [np.inf]]
-    )
-    fnr, tnr = (
-        np.searchsorted(np.sort(kind), cuts) / len(kind)
-        for kind in (members, nonmembers)
-    )
-    axes.step(1 - tnr, fnr, where="post", color="C0", label=label)
-    return 1 - tnr, fnr
+def _pairs(name: str, of: Callable[[float], Any], at: str, values: Any) -> str:
+    found = [f"{name} {of(value):.4g} at {at} {value:g}".strip() for value in values]
+    return ", ".join(found)

@@ -5,22 +5,24 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy import special, stats
 
 from dpnotes import _validation as check
 from dpnotes._validation import Floats
 from dpnotes.accounting import ADJACENCIES, PrivacyProfile
-from dpnotes.auditing._report import AuditReport, draw_rates
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from dpnotes.auditing._region import (
+    FINE,
+    Counts,
+    Curve,
+    least_delta,
+    least_epsilon,
+    least_mu,
+)
+from dpnotes.auditing._report import AuditReport, Event
 
 # fraction of what may fail that goes to the event chosen for the claim, or for mu
 # without one
@@ -29,299 +31,8 @@ THRESHOLDS = 48  # of each score, from which an event is chosen
 # runs of each kind; and as many of them are in the first split, or half of all
 FEWEST = 4
 DELTA = 1e-5  # where the bound of epsilon should be largest
-# where a claim gets a supporting line
-LEVELS = np.concatenate([[0.0], np.geomspace(1e-3, 200.0, 400)])
-# more of them where delta comes down to its limit, as that of a pure level does at once
-CLOSE = 40
-# points of a region's frontier: of a bound, and where bounds are compared to choose
-FINE, COARSE = 2048, 32
-FARTHEST = 700.0  # -log of the smallest p-value told
-
-
-@dataclass(frozen=True)
-class Curve:
-    """Lines above the error rates (FPR, TPR) of all tests that a guarantee allows,
-    steepest first.
-
-    A line comes from one (epsilon, delta): ``TPR <= delta + e^epsilon FPR`` or, with
-    the two data sets exchanged, ``1 - FPR <= delta + e^epsilon (1 - TPR)``. Fewer lines
-    allow more rates, which errs in favour of the claim.
-    """
-
-    intercepts: Floats  # [lines]
-    gradients: Floats  # [lines]
-    # false-positive rates [lines - 1] where one line takes over from the one before
-    corners: Floats
-
-    @classmethod
-    @lru_cache(maxsize=16)
-    def of(cls, claim: PrivacyProfile, *, symmetric: bool = False) -> Curve:
-        """Make the lines of a claim; with ``symmetric``, events may be likelier on
-        either of the two data sets.
-
-        Without ``symmetric``, each direction has its own curve if the adjacency has
-        directions.
-        """
-        ways = (
-            (None,)
-            if symmetric or claim.adjacency == "replace-one"
-            else ("remove", "add")
-        )
-        found = [claim.delta(LEVELS, direction=way) for way in ways]
-        worst = np.max(found, axis=0)
-        end = int(np.argmax(worst <= worst[-1]))
-        closer = np.linspace(LEVELS[max(end - 1, 0)], LEVELS[max(end, 1)], CLOSE + 2)[
-            1:-1
-        ]
-        order = np.argsort(np.concatenate([LEVELS, closer]), kind="stable")
-        epsilon = np.concatenate([LEVELS, closer])[order]
-        deltas = [
-            np.concatenate([delta, claim.delta(closer, direction=way)])[order]
-            for delta, way in zip(found, ways, strict=True)
-        ]
-        remove, add = deltas[0], deltas[-1]
-        gradients = np.concatenate([np.exp(epsilon)[::-1], np.exp(-epsilon)])
-        intercepts = np.concatenate([remove[::-1], 1 - np.exp(-epsilon) * (1 - add)])
-        return cls(*_envelope(intercepts, gradients))
-
-    def most(self, fpr: Floats) -> Floats:
-        """Largest true-positive rates that the claim allows, [...]."""
-        line = np.searchsorted(self.corners, fpr)
-        return np.asarray(
-            np.clip(self.intercepts[line] + self.gradients[line] * fpr, fpr, 1.0),
-            dtype=np.float64,
-        )
-
-    def least(self, tpr: Floats) -> Floats:
-        """Smallest false-positive rates with which the claim allows these
-        true-positive rates, [...].
-        """
-        line = np.searchsorted(
-            self.intercepts[:-1] + self.gradients[:-1] * self.corners, tpr
-        )
-        return np.asarray(
-            np.clip((tpr - self.intercepts[line]) / self.gradients[line], 0.0, tpr),
-            dtype=np.float64,
-        )
-
-
-def _envelope(intercepts: Floats, gradients: Floats) -> tuple[Floats, Floats, Floats]:
-    """Select, from lines of falling gradients, those that are lowest at some rate >=
-    0; return also the corners.
-    """
-    kept: list[int] = []
-    corners: list[float] = []
-    heights, falls = intercepts.tolist(), gradients.tolist()
-    for line, (height, fall) in enumerate(zip(heights, falls, strict=True)):
-        while kept:
-            rise = height - heights[kept[-1]]
-            # both directions have a line of epsilon = 0
-            corner = rise / max(falls[kept[-1]] - fall, 1e-300)
-            if rise > 0 and not (corners and corner <= corners[-1]):
-                corners.append(corner)
-                break
-            kept.pop()
-            del corners[len(kept) - 1 :]
-        kept.append(line)
-    return intercepts[kept], gradients[kept], np.array(corners)
-
-
-@dataclass(frozen=True)
-class Counts:
-    """Counts of one event in independent runs with the record and in runs without it;
-    arrays [...].
-
-    The two rates have Clopper and Pearson's one-sided p-values: ``P[Bin(positives, tpr)
-    >= true_positives]`` and ``P[Bin(negatives, fpr) <= false_positives]``. The two
-    p-values are independent. At the true rates, each is at most u with probability at
-    most u. So their product is at most kappa with probability at most ``kappa (1 - log
-    kappa)`` (Fisher). The pairs of rates with a larger product therefore form a region
-    that covers the true pair as often as stated. If the region contains a pair, it also
-    contains every pair with a smaller or equal false-positive rate and a larger or
-    equal true-positive rate, so its frontier determines all bounds. The frontier is
-    computed in steps; each step combines its largest false-positive rate with its least
-    true-positive rate.
-    """
-
-    true_positives: Floats
-    positives: Floats
-    false_positives: Floats
-    negatives: Floats
-
-    def frontier(self, level: float, size: int = FINE) -> tuple[Floats, Floats]:
-        """Largest FPR and least TPR of each step of a confidence region for the true
-        pair, each of shape [..., size].
-
-        The region misses the true pair with probability at most ``level``.
-        """
-        reach = stats.chi2.isf(level, 4) / 2  # -log kappa
-        steps = np.linspace(0.0, reach, size + 1)
-        fpr = self._fpr_of(steps)[..., 1:]
-        k, n = self.true_positives[..., None], self.positives[..., None]
-        with np.errstate(all="ignore"):
-            tpr = special.betaincinv(k, n - k + 1, np.exp(steps[:-1] - reach))
-        return fpr, np.where(k > 0, tpr, 0.0)
-
-    def log_p_value(self, curve: Curve, size: int) -> Floats:
-        """Logarithms of p-values, [...], of the claim that allows the rates under
-        ``curve``, not below ``-FARTHEST``.
-
-        The p-value is the level at which the claim's best point is still in the region.
-        """
-        steps = FARTHEST * np.linspace(0.0, 1.0, size + 1) ** 2
-        fpr = self._fpr_of(steps)
-        # the last has all that is left
-        fpr = np.concatenate([fpr[..., 1:-1], np.ones_like(fpr[..., :1])], axis=-1)
-        k, n = self.true_positives[..., None], self.positives[..., None]
-        with np.errstate(all="ignore"):
-            ours = np.log(
-                np.where(k > 0, special.betainc(k, n - k + 1, curve.most(fpr)), 1.0)
-            )
-        log_kappa = np.maximum((ours - steps[:-1]).max(-1), -FARTHEST)
-        return np.asarray(
-            np.minimum(0.0, log_kappa + np.log1p(-log_kappa)), dtype=np.float64
-        )
-
-    def _fpr_of(self, steps: Floats) -> Floats:
-        """False-positive rates of p-value ``e^-steps``, both ascending, [...,
-        steps]; 1 if all runs were positive.
-        """
-        k, n = self.false_positives[..., None], self.negatives[..., None]
-        near, far = np.split(steps, [np.searchsorted(steps, 1.0)])
-        with np.errstate(all="ignore"):
-            parts = (
-                special.betaincinv(k + 1, n - k, -np.expm1(-near)),
-                special.betainccinv(k + 1, n - k, np.exp(-far)),
-            )
-        found = np.concatenate(parts, axis=-1)
-        # of expected counts within one of all runs some have no inverse
-        found = np.where(np.isnan(found), 1.0, found)
-        return np.where(k < n, found, np.where(steps > 0, 1.0, 0.0))
-
-
-def least_epsilon(frontier: tuple[Floats, Floats], delta: float) -> Floats:
-    """Smallest epsilon of any point of frontiers [..., points], for the larger of
-    both directions.
-    """
-    fpr, tpr = frontier
-    with np.errstate(divide="ignore", invalid="ignore"):
-        there = np.log(np.maximum(tpr - delta, 0.0) / fpr)
-        back = np.log(np.maximum(1 - fpr - delta, 0.0) / (1 - tpr))
-    return np.asarray(np.maximum(0.0, np.fmax(there, back)).min(-1))
-
-
-def least_delta(frontier: tuple[Floats, Floats], epsilon: float) -> Floats:
-    """Smallest delta of any point of frontiers [..., points], for the larger of both
-    directions.
-    """
-    fpr, tpr = frontier
-    factor = np.exp(min(epsilon, FARTHEST))
-    return np.asarray(
-        np.maximum(
-            0.0, np.maximum(tpr - factor * fpr, 1 - fpr - factor * (1 - tpr))
-        ).min(-1)
-    )
-
-
-def least_mu(frontier: tuple[Floats, Floats]) -> Floats:
-    """Smallest mu of any point of frontiers [..., points]."""
-    fpr, tpr = frontier
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.fmax(0.0, special.ndtri(tpr) - special.ndtri(fpr)).min(-1))
-
-
-def least_tpr(frontier: tuple[Floats, Floats], at: Floats) -> Floats:
-    """Smallest true-positive rate at rates ``at`` [rates], of tests that mix this
-    event with "never" and "always".
-    """
-    fpr, tpr = (each[..., None] for each in frontier)  # [points, 1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        low, high = tpr * at / fpr, tpr + (1 - tpr) * (at - fpr) / (1 - fpr)
-    return np.asarray(
-        np.maximum(at, np.where(at < fpr, low, np.where(fpr < 1, high, 1.0)).min(-2))
-    )
-
-
-@dataclass(frozen=True)
-class Event:
-    """An event that says "member", ``score >= threshold`` or ``score < threshold``,
-    counted on the second split.
-    """
-
-    score: str
-    words: str
-    level: float  # probability with which what is said of it may fail
-    counts: Counts
-    # scores of the runs that counted, [runs], turned so that higher is more like a
-    # member
-    members: Floats
-    nonmembers: Floats
-
-
-@dataclass(frozen=True)
-class Events:
-    """Evidence from events that were chosen on other runs; the failure probability
-    is divided among them.
-    """
-
-    chosen: tuple[Event, ...]
-    part: float = 1.0  # of what may fail, which one of several looks at the runs has
-
-    def p_value(self, claim: PrivacyProfile) -> float:
-        """Smallest p-value of the events, each divided by the event's and the
-        inspection's share of the level.
-        """
-        curve, whole = Curve.of(claim), sum(event.level for event in self.chosen)
-        logs = [event.counts.log_p_value(curve, 2 * FINE)[0] for event in self.chosen]
-        least = min(
-            float(np.exp(log)) * whole / own.level
-            for log, own in zip(logs, self.chosen, strict=True)
-        )
-        return min(1.0, min(1.0, least) / self.part)
-
-    def epsilon(self, delta: float) -> float:
-        """Largest lower bound on epsilon that an event gives."""
-        return max(float(least_epsilon(each, delta)[0]) for each in self._frontiers())
-
-    def delta(self, epsilon: float) -> float:
-        """Largest lower bound on delta that an event gives."""
-        return max(float(least_delta(each, epsilon)[0]) for each in self._frontiers())
-
-    def mu(self) -> float:
-        """Largest lower bound on mu that an event gives."""
-        return max(float(least_mu(each)[0]) for each in self._frontiers())
-
-    def tpr(self, fpr: Floats) -> Floats:
-        """Largest lower bounds on the true-positive rate that an event gives."""
-        return np.asarray(
-            np.max([least_tpr(each, fpr)[0] for each in self._frontiers()], axis=0)
-        )
-
-    def _frontiers(self) -> list[tuple[Floats, Floats]]:
-        return [event.counts.frontier(event.level) for event in self.chosen]
-
-    def draw(self, axes: Axes) -> None:
-        """Draw all thresholds of the main event's score, with the band of Dvoretzky,
-        Kiefer, Wolfowitz and Massart.
-        """
-        event = self.chosen[0]
-        fpr, fnr = draw_rates(
-            axes, event.members, event.nonmembers, label=f"observed, {event.score}"
-        )
-        level = sum(each.level for each in self.chosen) / 2
-        up, right = (
-            math.sqrt(math.log(2 / level) / (2 * len(each)))
-            for each in (event.members, event.nonmembers)
-        )
-        low = np.column_stack([fpr - right, fnr - up])
-        high = np.column_stack([fpr + right, fnr + up])
-        axes.fill(
-            *np.clip(np.vstack([low, high[::-1]]), 0, 1).T,
-            color="C0",
-            alpha=0.15,
-            lw=0,
-            label="its band",
-        )
+COARSE = 32  # points of a region's frontier where bounds are compared to choose
+Pair = tuple[Floats, Floats]  # of runs with the record and without it, [runs, scores]
 
 
 def audit_scores(
@@ -415,13 +126,14 @@ def audit_scores(
     >>> audit_scores(with_it, without, claim=gaussian(sigma=0.5)).refuted
     False
     """
-    given = [_matrix("members", members), _matrix("nonmembers", nonmembers)]
-    if given[0].shape[1] != given[1].shape[1]:
+    given = _matrix("members", members), _matrix("nonmembers", nonmembers)
+    width = given[0].shape[1]
+    if given[1].shape[1] != width:
         raise ValueError(
-            f"members and nonmembers must have the same scores, got {given[0].shape[1]}"
-            f" and {given[1].shape[1]}"
+            f"members and nonmembers must have the same scores, got {width} and"
+            f" {given[1].shape[1]}"
         )
-    confidence = check.level("confidence", confidence)
+    level = 1 - check.level("confidence", confidence)
     holdout = check.real(
         "holdout",
         holdout,
@@ -430,30 +142,33 @@ def audit_scores(
         below="some runs must be left for counting",
     )
     adjacency = runs_adjacency(claim, adjacency)
-    titles = (
-        [f"score {i}" for i in range(given[0].shape[1])]
-        if names is None
-        else [str(name) for name in names]
-    )
-    if len(titles) != given[0].shape[1]:
-        raise ValueError(
-            f"names must name {given[0].shape[1]} scores, got names={titles}"
-        )
+    if names is None:
+        names = [f"score {i}" for i in range(width)]
+    titles = [str(name) for name in names]
+    if len(titles) != width:
+        raise ValueError(f"names must name {width} scores, got names={titles}")
     generator = np.random.default_rng(check.at_least("random_state", random_state, 0))
     divided = [_divided(kind, holdout, generator) for kind in given]
-    first, second = ([split[i] for split in divided] for i in (0, 1))
-    if len(titles) > 1:
+    first = divided[0][0], divided[1][0]
+    second = divided[0][1], divided[1][1]
+    if width > 1:
         first, second, titles = _with_combined(first, second, titles)
-    tried = _tried(first, second, titles, claim, 1 - confidence)
-    chosen = _chosen(tried, second, 1 - confidence)
+    curve = None if claim is None else Curve.of(claim)
+    sizes = len(second[0]), len(second[1])
+    tried = []
+    for column, name in enumerate(titles):
+        kinds = first[0][:, column], first[1][:, column]
+        for row in _best_events(kinds, sizes, curve, level):
+            tried.append({"score": name, "column": column} | row)
+    events = _counted(tried, second, level)
     return AuditReport(
-        evidence=Events(chosen),
+        events=events,
         claim=claim,
         confidence=confidence,
         adjacency=adjacency,
         strategy=(
-            f"many runs: event {chosen[0].words}, chosen on {len(first[0])} +"
-            f" {len(first[1])} runs, counted on {len(second[0])} + {len(second[1])}"
+            f"many runs: event {events[0].words}, chosen on {len(first[0])} +"
+            f" {len(first[1])} runs, counted on {sizes[0]} + {sizes[1]}"
         ),
         runs=len(given[0]) + len(given[1]),
         seconds=math.nan,
@@ -489,19 +204,21 @@ def runs_needed(
     >>> [runs_needed(pure(epsilon)) for epsilon in (0.1, 1.0, 5.0)]
     [7.0, 12.0, 418.0]
     """
-    curve, level = Curve.of(claim), math.log(1 - check.level("confidence", confidence))
+    curve = Curve.of(claim)
+    log_level = math.log(1 - check.level("confidence", confidence))
 
     def refutes(runs: int) -> bool:
-        left = runs - _first(runs, holdout)
-        perfect = Counts(*np.array([[left], [left], [0], [left]], dtype=np.float64))
-        return float(perfect.log_p_value(curve, 2 * FINE)[0]) <= level
+        left = runs - _chosen_on(runs, holdout)
+        perfect = Counts(*np.array([left, left, 0, left], dtype=np.float64))
+        return bool(perfect.log_p_value(curve, 2 * FINE) <= log_level)
 
     high = FEWEST
     while not refutes(high):
         high *= 2
         if high > 2**40:
             return math.inf
-    return float(bisect_left(range(high), True, lo=max(FEWEST, high // 2), key=refutes))
+    low = max(FEWEST, high // 2)
+    return float(bisect_left(range(high), True, lo=low, key=refutes))
 
 
 def runs_adjacency(claim: PrivacyProfile | None, adjacency: str | None) -> str:
@@ -541,102 +258,85 @@ def _matrix(name: str, values: ArrayLike) -> Floats:
     return scores
 
 
-def _first(runs: int, holdout: float) -> int:
-    return min(
-        max(FEWEST, round(holdout * runs)),
-        runs // 2 if holdout * runs <= FEWEST else runs - 1,
-    )
+def _chosen_on(runs: int, holdout: float) -> int:
+    """Number of runs of a kind on which events are chosen."""
+    if holdout * runs <= FEWEST:
+        return min(FEWEST, runs // 2)
+    return min(round(holdout * runs), runs - 1)
 
 
-def _divided(
-    scores: Floats, holdout: float, generator: np.random.Generator
-) -> tuple[Floats, Floats]:
-    order, first = generator.permutation(len(scores)), _first(len(scores), holdout)
+def _divided(scores: Floats, holdout: float, generator: np.random.Generator) -> Pair:
+    order = generator.permutation(len(scores))
+    first = _chosen_on(len(scores), holdout)
     return scores[order[:first]], scores[order[first:]]
 
 
 def _with_combined(
-    first: Sequence[Floats], second: Sequence[Floats], names: list[str]
-) -> tuple[list[Floats], list[Floats], list[str]]:
+    first: Pair, second: Pair, names: list[str]
+) -> tuple[Pair, Pair, list[str]]:
     """Add one score, the linear discriminant of the finite scores, learned only on
     the first split.
     """
     pooled = np.vstack(first)
-    kept = np.flatnonzero(np.isfinite(pooled).all(0))
+    kept = np.flatnonzero(np.isfinite(pooled).all(axis=0))
     kept = kept[np.ptp(pooled[:, kept], axis=0) > 0]
     if len(kept) < 2:
-        return list(first), list(second), names
-    low, high, scale = (of(pooled[:, kept], axis=0) for of in (np.min, np.max, np.std))
-    ours = [kind[:, kept] / scale for kind in first]
-    centred = np.vstack([kind - kind.mean(0) for kind in ours])
+        return first, second, names
+    pooled = pooled[:, kept]
+    low, high = pooled.min(axis=0), pooled.max(axis=0)
+    scale = pooled.std(axis=0)
+    members, others = (kind[:, kept] / scale for kind in first)
+    apart = members.mean(axis=0) - others.mean(axis=0)
+    centred = np.vstack([members - members.mean(axis=0), others - others.mean(axis=0)])
     # more where there are few runs for the scores
     ridge = len(kept) / len(centred) * np.eye(len(kept))
-    weights = (
-        np.linalg.solve(
-            centred.T @ centred / len(centred) + ridge,
-            ours[0].mean(0) - ours[1].mean(0),
-        )
-        / scale
-    )
+    covariance = centred.T @ centred / len(centred)
+    weights = np.linalg.solve(covariance + ridge, apart) / scale
 
     def joined(kind: Floats) -> Floats:
         return np.column_stack([kind, np.clip(kind[:, kept], low, high) @ weights])
 
-    return (
-        [joined(kind) for kind in first],
-        [joined(kind) for kind in second],
-        [*names, "combined"],
-    )
+    first = joined(first[0]), joined(first[1])
+    second = joined(second[0]), joined(second[1])
+    return first, second, [*names, "combined"]
 
 
-def _tried(
-    first: Sequence[Floats],
-    second: Sequence[Floats],
-    names: list[str],
-    claim: PrivacyProfile | None,
-    level: float,
+def _best_events(
+    kinds: Pair, sizes: tuple[int, int], curve: Curve | None, level: float
 ) -> list[dict[str, Any]]:
-    """Find the event with the best bound for each score and target, if the second split
-    has the same rates.
+    """Find the event of one score with the best bound for each target, if the second
+    split, of these sizes, has the same rates as the first split.
 
     The targets are the claim (or mu if there is no claim), epsilon and the advantage.
     """
-    curve = None if claim is None else Curve.of(claim)
+    cuts = thresholds_between(np.unique(np.concatenate(kinds)))
+    rates = []
+    for kind in kinds:
+        above = len(kind) - np.searchsorted(np.sort(kind), cuts)
+        hits = np.concatenate([above, len(kind) - above])
+        rates.append((hits + 0.5) / (len(kind) + 1))
+    tpr, fpr = rates
+    runs, other_runs = np.array(sizes, dtype=np.float64)
+    expected = Counts(tpr * runs, runs, fpr * other_runs, other_runs)
+    frontier = expected.frontier(level, COARSE)
+    bounds = {}
+    if curve is None:
+        bounds["mu"] = least_mu(frontier)
+    else:
+        bounds["claim"] = -expected.log_p_value(curve, 2 * COARSE)
+    bounds["epsilon"] = least_epsilon(frontier, DELTA)
+    bounds["advantage"] = least_delta(frontier, 0.0)
     rows = []
-    for j, name in enumerate(names):
-        kinds = [np.sort(kind[:, j]) for kind in first]
-        cuts, rates = thresholds_between(np.unique(np.concatenate(kinds))), []
-        for kind in kinds:
-            above = len(kind) - np.searchsorted(kind, cuts)
-            rates.append(
-                (np.concatenate([above, len(kind) - above]) + 0.5) / (len(kind) + 1)
-            )
-        totals = [
-            np.full(len(rate), float(len(kind)))
-            for rate, kind in zip(rates, second, strict=True)
-        ]
-        counts = Counts(
-            rates[0] * totals[0], totals[0], rates[1] * totals[1], totals[1]
-        )
-        frontier, gap = counts.frontier(level, COARSE), rates[0] - rates[1]
-        main = (
-            {"mu": least_mu(frontier)}
-            if curve is None
-            else {"claim": -counts.log_p_value(curve, 2 * COARSE)}
-        )
-        rest = {
-            "epsilon": least_epsilon(frontier, DELTA),
-            "advantage": least_delta(frontier, 0.0),
+    for target, bound in bounds.items():
+        best = int(np.lexsort((tpr - fpr, bound))[-1])
+        row = {
+            "target": target,
+            "threshold": cuts[best % len(cuts)],
+            "above": best < len(cuts),
+            "expected": bound[best],
+            "gap": tpr[best] - fpr[best],
         }
-        for target, value in (main | rest).items():
-            i = int(np.lexsort((gap, value))[-1])
-            event = {
-                "threshold": cuts[i % len(cuts)],
-                "above": i < len(cuts),
-                "expected": value[i],
-                "gap": gap[i],
-            }
-            rows.append({"score": name, "column": j, "target": target, **event})
+        rows.append(row)
     return rows
 
 
@@ -656,69 +356,65 @@ def thresholds_between(values: Floats) -> Floats:
     return np.where(np.isfinite(middle) & (middle > low), middle, high)
 
 
-def _chosen(
-    tried: list[dict[str, Any]], second: Sequence[Floats], level: float
+def _counted(
+    tried: list[dict[str, Any]], second: Pair, level: float
 ) -> tuple[Event, ...]:
     """Best event for each target, without repeats, with its share of the level and
     its counts; noted in ``tried``.
     """
-    best: dict[Any, dict[str, Any]] = {}
-    for target in dict.fromkeys(row["target"] for row in tried):
-        own = [row for row in tried if row["target"] == target]
-        row = max(own, key=lambda row: (row["expected"], row["gap"]))
-        best.setdefault((row["column"], row["threshold"], row["above"]), row)
-    rows = list(best.values())
-    parts = (
-        [1.0]
-        if len(rows) == 1
-        else [MAIN] + [(1 - MAIN) / (len(rows) - 1)] * (len(rows) - 1)
-    )
+    best: dict[str, dict[str, Any]] = {}
+    for row in tried:
+        other = best.setdefault(row["target"], row)
+        if (row["expected"], row["gap"]) > (other["expected"], other["gap"]):
+            best[row["target"]] = row
+    rows = {}
+    for row in best.values():
+        rows.setdefault((row["column"], row["threshold"], row["above"]), row)
+    shares = [1.0]
+    if len(rows) > 1:
+        shares = [MAIN] + [(1 - MAIN) / (len(rows) - 1)] * (len(rows) - 1)
     events = []
-    for row, part in zip(rows, parts, strict=True):
-        kinds = [kind[:, row["column"]] for kind in second]
-        found = [
-            int(((kind >= row["threshold"]) == row["above"]).sum()) for kind in kinds
-        ]
-        counts = Counts(
-            *np.array(
-                [[found[0]], [len(kinds[0])], [found[1]], [len(kinds[1])]],
-                dtype=np.float64,
-            )
+    for row, share in zip(rows.values(), shares, strict=True):
+        members, others = (kind[:, row["column"]] for kind in second)
+        hits, false_hits = (
+            int(((kind >= row["threshold"]) == row["above"]).sum())
+            for kind in (members, others)
         )
-        words = f"{row['score']} {'>=' if row['above'] else '<'} {row['threshold']:.6g}"
-        members, nonmembers = kinds if row["above"] else [-kind for kind in kinds]
-        events.append(
-            Event(row["score"], words, part * level, counts, members, nonmembers)
+        numbers = [hits, len(members), false_hits, len(others)]
+        side = ">=" if row["above"] else "<"
+        turn = 1 if row["above"] else -1
+        event = Event(
+            row["score"],
+            f"{row['score']} {side} {row['threshold']:.6g}",
+            share * level,
+            Counts(*np.array(numbers, dtype=np.float64)),
+            turn * members,
+            turn * others,
         )
-        row |= {
-            "level": part * level,
-            "tpr": found[0] / len(kinds[0]),
-            "fpr": found[1] / len(kinds[1]),
-        }
+        events.append(event)
+        row["level"] = share * level
+        row["tpr"] = hits / len(members)
+        row["fpr"] = false_hits / len(others)
     return tuple(events)
 
 
 def _remarks(
-    given: Sequence[Floats],
-    claim: PrivacyProfile | None,
-    confidence: float,
-    holdout: float,
+    given: Pair, claim: PrivacyProfile | None, confidence: float, holdout: float
 ) -> tuple[str, ...]:
     """Remarks on these scores for the reader of the report."""
+    members, others = given
     found = []
-    if all((kind == kind[0]).all() for kind in given):
-        alike = (
-            "all runs" if (given[0][0] == given[1][0]).all() else "all runs of a kind"
-        )
+    if (members == members[0]).all() and (others == others[0]).all():
+        alike = "all runs"
+        if (members[0] != others[0]).any():
+            alike += " of a kind"
         found.append(
             f"{alike} have the same scores: do the runs use their seeds, and does the"
             " score use the results?"
         )
     if claim is not None:
-        needed, runs = (
-            runs_needed(claim, confidence=confidence, holdout=holdout),
-            min(map(len, given)),
-        )
+        needed = runs_needed(claim, confidence=confidence, holdout=holdout)
+        runs = min(len(members), len(others))
         if runs < needed:
             found.append(
                 f"{runs} runs of each kind cannot refute this claim; at least"

@@ -8,9 +8,7 @@ import pandas as pd
 
 from dpnotes.lab.tables import Column, Table
 
-STRATEGIES = ("many runs", "betting", "one run", "lira")
-# in the table; the others are named as above
-STRATEGY_NAMES = {"lira": "likelihood ratios"}
+STRATEGIES = ("many runs", "betting")
 
 
 def nearness(rows: pd.DataFrame) -> pd.DataFrame:
@@ -92,10 +90,7 @@ FOUND = Table(
     (
         Column("training", "training function"),
         Column("best", "best strategy", SHARE),
-        *(
-            Column(name, STRATEGY_NAMES.get(name, name), SHARE, gap="too slow")
-            for name in STRATEGIES
-        ),
+        *(Column(name, name, SHARE, gap="too slow") for name in STRATEGIES),
         Column("words", "description"),
     ),
 )

@@ -152,12 +152,12 @@ def test_tables_of_audits():
     asked = {"training": "sum", "words": "a sum"}
     rows = pd.DataFrame(
         [
-            {**asked, "asked": "lira", "fraction": 0.1},
+            {**asked, "asked": "one run", "fraction": 0.1},
             {**asked, "asked": "betting", "fraction": 0.7},
         ]
     )
     found = audits.by_strategy(rows).loc[0]
-    assert (found["best"], found["lira"]) == (0.7, 0.1)
+    assert (found["best"], found["betting"]) == (0.7, 0.7)
     assert np.isnan(found["many runs"])
     keys = {
         "mechanism": "Gaussian",
