@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpnotes._validation import Features, Floats
+from dpnotes import methods
+from dpnotes._validation import Floats
+from dpnotes.accounting import PrivacyProfile
 
 MOST_ENTRIES = 20  # of a small array, and of classes: each is a score
 MOST_NUMBERS = 100_000  # of a result of which a direction is learned
 SURE = 1e-12  # probabilities nearer to 0 or 1 count as so near
+SEEDS = ("random_state", "noise_seed")
 LENGTH = "length of the release"
 Scores = Iterator[tuple[str, float]]
 
@@ -47,36 +50,10 @@ class Observer:
             found = dict(self._read(result))
             if self.direction is not None:
                 values = numbers_of(result)
-                found["learned direction"] = math.nan
-                if values is not None and len(values) == len(self.direction):
-                    found["learned direction"] = float(values @ self.direction)
-        return found
-
-    def linear(self, coef: Features, intercept: Features) -> dict[str, Floats]:
-        """Scores of many linear models: coef [R, C, d] (C = 1 for two classes or a
-        regression), intercept [R, C].
-        """
-        x = np.asarray(self.x, dtype=np.float64).ravel()
-        along: Floats = coef.astype(np.float64) @ x  # [R, C]
-        last: Floats = intercept.astype(np.float64)
-        squares = np.square(coef, dtype=np.float64).sum(axis=(1, 2))
-        length = np.sqrt(squares + np.square(last).sum(axis=1))
-        if along.shape[1] == 1:
-            # of class 1
-            sign = -1.0 if len(self.labels) == 2 and self._code == 0 else 1.0
-            return {
-                "along the canary": sign * along[:, 0],
-                "intercept": sign * last[:, 0],
-                "margin": sign * (along + last)[:, 0],
-                LENGTH: length,
-            }
-        found = {"margin": _margin(along + last, self._code), LENGTH: length}
-        found["along the canary"] = along[:, self._code] - along.mean(axis=1)
-        if along.shape[1] <= MOST_ENTRIES:
-            found |= {f"along, class {c}": along[:, c] for c in range(along.shape[1])}
-            found |= {
-                f"intercept, class {c}": last[:, c] for c in range(along.shape[1])
-            }
+                fits = values is not None and len(values) == len(self.direction)
+                found["learned direction"] = (
+                    float(values @ self.direction) if fits else math.nan
+                )
         return found
 
     @property
@@ -90,9 +67,8 @@ class Observer:
         items = _items(result)
         if items is not None:
             for name, item in items[:MOST_ENTRIES]:
-                yield from (
-                    (f"{name}: {own}", value) for own, value in self._read(item)
-                )
+                for own, value in self._read(item):
+                    yield f"{name}: {own}", value
             return
         # in many numbers the scale of the noise shows that no projection shows
         values = _all_numbers(result)
@@ -105,21 +81,31 @@ class Observer:
         elif _is_array(result):
             yield from self._array(_plain(result))
         elif hasattr(result, "coef_") and np.shape(result.coef_)[-1:] == (self.x.size,):
-            coef = np.atleast_2d(_plain(result.coef_))[None]
-            intercept = np.atleast_1d(_plain(getattr(result, "intercept_", 0.0)))[
-                None
-            ] + np.zeros((1, coef.shape[1]))
-            yield from self._first(coef, intercept)
+            coef = np.atleast_2d(_plain(result.coef_)).astype(np.float64)
+            intercept = _plain(getattr(result, "intercept_", 0.0))
+            yield from self._linear(coef, intercept + np.zeros(len(coef)))
         elif hasattr(result, "predict"):
             yield from self._predicted(result)
         elif callable(result):
             yield from self._outputs(_outputs_of(result, self.x))
 
-    def _first(self, coef: Features, intercept: Features) -> Scores:
-        return (
-            (name, float(value[0]))
-            for name, value in self.linear(coef, intercept).items()
-        )
+    def _linear(self, coef: Floats, intercept: Floats) -> Scores:
+        """Scores of a linear model: coef [C, d] (C = 1 for two classes or a
+        regression), intercept [C].
+        """
+        along = coef @ np.asarray(self.x, dtype=np.float64).ravel()
+        if len(along) == 1:
+            # of class 1
+            sign = -1.0 if len(self.labels) == 2 and self._code == 0 else 1.0
+            yield "along the canary", sign * along[0]
+            yield "intercept", sign * intercept[0]
+            yield "margin", sign * (along + intercept)[0]
+            return
+        yield "margin", _margin(along + intercept, self._code)
+        yield "along the canary", along[self._code] - along.mean()
+        if len(along) <= MOST_ENTRIES:
+            yield from _entries("along, class", along)
+            yield from _entries("intercept, class", intercept)
 
     def _array(self, values: NDArray[Any]) -> Scores:
         """Scores of an array: as weights, along the canary; as points, by the
@@ -138,18 +124,12 @@ class Observer:
                 yield "intercept", float(values[d])
         if values.ndim == 2 and values.shape[1] in (d, d + 1) and len(values):
             if len(values) == len(self.labels):
-                yield from self._first(
-                    values[None, :, :d], values[None, :, d:].sum(axis=2)
-                )
+                yield from self._linear(values[:, :d], values[:, d:].sum(axis=1))
             else:
-                yield (
-                    "distance of the nearest row",
-                    -float(np.linalg.norm(values[:, :d] - x, axis=1).min()),
-                )
-        if 0 < values.size <= MOST_ENTRIES:
-            yield from (
-                (f"entry {i}", float(value)) for i, value in enumerate(values.ravel())
-            )
+                distance = np.linalg.norm(values[:, :d] - x, axis=1)
+                yield "distance of the nearest row", -float(distance.min())
+        if values.size <= MOST_ENTRIES:
+            yield from _entries("entry", values.ravel())
 
     def _outputs(self, values: NDArray[Any]) -> Scores:
         """Scores of the output of a network or a function for the canary."""
@@ -158,11 +138,8 @@ class Observer:
             return
         values = values.astype(np.float64).ravel()
         if values.size == len(self.labels) > 1:
-            yield "margin", float(_margin(values[None], self._code)[0])
-        yield from (
-            (f"output {i}", float(value))
-            for i, value in enumerate(values[:MOST_ENTRIES])
-        )
+            yield "margin", _margin(values, self._code)
+        yield from _entries("output", values[:MOST_ENTRIES])
 
     def _predicted(self, result: Any) -> Scores:
         """Scores of a fitted estimator; an estimator with a budget of answers is
@@ -170,31 +147,25 @@ class Observer:
         """
         budget = getattr(result, "budget_", None)
         if budget is not None:
-            answers = np.asarray(
-                result.predict(
-                    np.repeat(self.x[None], max(1, int(budget.left)), axis=0)
-                )
-            )
+            asked = np.repeat(self.x[None], max(1, int(budget.left)), axis=0)
+            answers = np.asarray(result.predict(asked))
             yield "answers with the label", float((answers == self.label).mean())
             return
-        at, classes = self.x[None], list(getattr(result, "classes_", ()))
+        at = self.x[None]
+        classes = list(getattr(result, "classes_", ()))
         code = classes.index(self.label) if self.label in classes else None
         if hasattr(result, "predict_proba"):
-            of = (
-                float(np.asarray(result.predict_proba(at))[0, code])
-                if code is not None
-                else 0.0
-            )
-            of = of if math.isnan(of) else min(max(of, SURE), 1 - SURE)
+            of = 0.0 if code is None else np.ravel(result.predict_proba(at))[code]
+            of = np.clip(of, SURE, 1 - SURE)
             yield "log-odds of the label", math.log(of) - math.log1p(-of)
         elif hasattr(result, "decision_function"):
-            values = np.asarray(result.decision_function(at), dtype=np.float64).ravel()
+            values = np.ravel(result.decision_function(at)).astype(np.float64)
             if len(values) == 1 and len(classes) == 2:
                 yield "margin", float(values[0] if code == 1 else -values[0])
             elif code is not None and len(values) == len(classes):
-                yield "margin", float(_margin(values[None], code)[0])
+                yield "margin", _margin(values, code)
         else:
-            predicted = np.asarray(result.predict(at)).ravel()[0]
+            predicted = np.ravel(result.predict(at))[0]
             if isinstance(predicted, numbers.Real) and not classes:
                 yield "prediction", float(predicted)
             yield "predicted as labelled", float(predicted == self.label)
@@ -230,6 +201,15 @@ def _all_numbers(result: Any) -> Floats:
 
 
 def _numbers(result: Any) -> Iterator[Floats]:
+    if isinstance(result, methods.PrivateClassifier):
+        try:
+            released = vars(result.publish())
+        except TypeError:  # it only answers
+            return
+        for values in _inside(released):
+            # a number that no fit sets
+            yield np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)
+        return
     items = _items(result.state_dict() if hasattr(result, "state_dict") else result)
     if items is not None:
         for _, item in items:
@@ -237,14 +217,28 @@ def _numbers(result: Any) -> Iterator[Floats]:
     elif isinstance(result, numbers.Real | np.bool_):
         yield np.array([float(result)])
     elif hasattr(result, "coef_"):
-        parts = [
-            getattr(result, name)
-            for name in ("coef_", "intercept_")
-            if hasattr(result, name)
-        ]
-        yield from (_plain(part).astype(np.float64).ravel() for part in parts)
+        for name in ("coef_", "intercept_"):
+            if hasattr(result, name):
+                yield _plain(getattr(result, name)).astype(np.float64).ravel()
     elif _is_array(result) and (values := _plain(result)).dtype.kind in "biuf":
         yield values.astype(np.float64).ravel()
+
+
+def _inside(part: Any) -> Iterator[Floats]:
+    """Numbers of a part of a release, those within its objects too."""
+    items = _items(part)
+    if items is None:
+        plain = _is_array(part) or hasattr(part, "state_dict")
+        if plain or not hasattr(part, "__dict__"):
+            yield from _numbers(part)
+            return
+        # code is no number, and the guarantee is public
+        if callable(part) or isinstance(part, PrivacyProfile):
+            return
+        items = list(vars(part).items())
+    for name, item in items:
+        if name not in SEEDS:
+            yield from _inside(item)
 
 
 def _items(result: Any) -> list[tuple[Any, Any]] | None:
@@ -253,11 +247,9 @@ def _items(result: Any) -> list[tuple[Any, Any]] | None:
     """
     if isinstance(result, Mapping):
         return list(result.items())
-    return (
-        list(enumerate(result))
-        if isinstance(result, list | tuple) and not _is_array(result)
-        else None
-    )
+    if isinstance(result, list | tuple) and not _is_array(result):
+        return list(enumerate(result))
+    return None
 
 
 def _is_array(result: Any) -> bool:
@@ -273,8 +265,13 @@ def _plain(values: Any) -> NDArray[Any]:
     )
 
 
-def _margin(logits: Floats, code: int) -> Floats:
-    return np.asarray(logits[:, code] - np.delete(logits, code, axis=1).max(axis=1))
+def _margin(logits: Floats, code: int) -> float:
+    return float(logits[code] - np.delete(logits, code).max())
+
+
+def _entries(name: str, values: Floats) -> Scores:
+    for i, value in enumerate(values):
+        yield f"{name} {i}", float(value)
 
 
 def _outputs_of(result: Any, x: NDArray[Any]) -> NDArray[Any]:
@@ -283,11 +280,6 @@ def _outputs_of(result: Any, x: NDArray[Any]) -> NDArray[Any]:
         return _plain(result(x[None]))
     import torch
 
+    weight = next(iter(result.parameters()), torch.zeros(()))
     with torch.no_grad():
-        return _plain(
-            result(
-                torch.as_tensor(x[None]).to(
-                    next(iter(result.parameters()), torch.zeros(()))
-                )
-            )
-        )
+        return _plain(result(torch.as_tensor(x[None]).to(weight)))

@@ -8,12 +8,11 @@ import logging
 import math
 import pickle
 import random
-import secrets
 import sys
 import time
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -23,13 +22,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from dpnotes import accounting, methods
-from dpnotes._validation import Features, Floats, Integers
+from dpnotes import methods
+from dpnotes._validation import Floats
 from dpnotes.auditing._canaries import Data
 from dpnotes.auditing._observing import Observer, fingerprint, numbers_of
-from dpnotes.learners import fit_dp_sgd_linear
-from dpnotes.mechanisms import normal_floats
-from dpnotes.preprocessing import ClipNorm
 
 PROBED = 200  # records at which results are compared
 # of runs between two looks at the clock, for each worker
@@ -41,8 +37,6 @@ COPIES = ((2, 1), (64, 8))
 FIXED_BATCH = 256  # runs in a batch where runs are counted, so that they are repeatable
 # seeds are below 2^31, all different, and not in a row
 PRIME, STRIDE = 2**31 - 1, 1_130_977_471
-# of linear models of many runs: [R, C, d], and intercepts [R, C]
-Weights = tuple[Features, Features]
 log = logging.getLogger(__name__)
 
 
@@ -71,34 +65,28 @@ class Runs:
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
         """All runs of several parts, in their order."""
-        names = dict.fromkeys(name for part in parts for name in part.scores)
+        scores: dict[str, Floats] = {}
+        for name in dict.fromkeys(name for part in parts for name in part.scores):
+            scores[name] = np.concatenate([part.column(name) for part in parts])
         values = [part.numbers for part in parts if part.numbers is not None]
-        whole = (
-            len(values) == len(parts) > 0
-            and len({each.shape[1:] for each in values}) == 1
-        )
+        alike = len({each.shape[1] for each in values}) == 1
         return cls(
-            {
-                name: np.concatenate(
-                    [
-                        part.scores.get(name, np.full(part.count, np.nan))
-                        for part in parts
-                    ]
-                )
-                for name in names
-            },
+            scores,
             sum(part.count for part in parts),
-            np.concatenate(values) if whole else None,
+            np.concatenate(values) if alike and len(values) == len(parts) else None,
             tuple(print_ for part in parts for print_ in part.prints),
             tuple(error for part in parts for error in part.errors),
         )
+
+    def column(self, name: str) -> Floats:
+        """One score, [runs]; NaN if there is none."""
+        return self.scores.get(name, np.full(self.count, np.nan))
 
     def matrix(self, names: Sequence[str]) -> Floats:
         """Scores [runs, names]; -inf if there is none, because the failure of a run
         also counts as an observation.
         """
-        columns = [self.scores.get(name, np.full(self.count, np.nan)) for name in names]
-        values = np.stack(columns, axis=1).astype(np.float64)
+        values = np.stack([self.column(name) for name in names], axis=1)
         return np.where(np.isnan(values), -np.inf, values)
 
 
@@ -113,18 +101,11 @@ class Training:
     labels : ndarray
     estimator : object
         Estimator that ``fit`` clones and fits, if there is one.
-    many : callable or None
-        Fits many models at once, equal in distribution to ``fit`` with as many seeds.
-        Its arguments are the estimator, records, their codes, the number of places, the
-        number of runs, and the seed (None: the operating system's randomness).
     """
 
     fit: Callable[[NDArray[Any], NDArray[Any], int], Any]
     labels: NDArray[Any]
     estimator: Any = None
-    many: Callable[[Any, Features, Integers, int, int, int | None], Weights] | None = (
-        None
-    )
 
     @classmethod
     def of(cls, train: Any, labels: NDArray[Any]) -> Self:
@@ -141,7 +122,7 @@ class Training:
             own = last_of(estimator)
             if isinstance(own, methods.PrivateClassifier) and own.classes is None:
                 own.set_params(classes=labels.tolist())
-            return cls(partial(_fit, estimator), labels, estimator, _many_of(estimator))
+            return cls(partial(_fit, estimator), labels, estimator)
         if not callable(train):
             raise TypeError(
                 "train must be a function train(X, y, seed) or an unfitted estimator,"
@@ -165,8 +146,6 @@ class Training:
         TypeError
             If a training run returns nothing.
         """
-        if self.many is not None:
-            return self._together(data, observers, seeds, closely)
         parts = [self._one(data, observers, seed, closely) for seed in seeds]
         return [Runs.joined(runs) for runs in zip(*parts, strict=True)]
 
@@ -174,73 +153,34 @@ class Training:
         self, data: Data, observers: Sequence[Observer], seed: int, closely: bool
     ) -> list[Runs]:
         X, y = data
-        trained = False
+        where = ""
+        scores: list[dict[str, float]] = []
         try:
-            # copies: some trainings write into their records
+            # copies: some training procedures write into their records
             result = self.fit(X.copy(), y.copy(), seed)
-            trained = True
-            scores: list[dict[str, float]] = []
+            where = " (in the score of its result)"
             for observer in observers if result is not None else ():
-                # the one before has used up its answers
+                # the observer before has used up its answers
                 if scores and hasattr(result, "budget_"):
                     result = self.fit(X.copy(), y.copy(), seed)
                 scores.append(observer.scores(result))
         except Exception as error:  # that a run fails is a part of what it shows
-            told = f"{type(error).__name__}: {error}" + (
-                " (in the score of its result)" if trained else ""
-            )
+            told = f"{type(error).__name__}: {error}{where}"
             return [Runs({}, 1, errors=(told,), prints=(None,))] * len(observers)
         if result is None:
             raise TypeError(
                 "train must return what is released (a fitted model, weights, an"
                 " answer), got None: does it lack a return statement?"
             )
-        values = numbers_of(result) if closely else None
-        prints = (fingerprint(result, X[:PROBED]),) if closely else ()
-        shown = None if values is None else values[None]
-        return [
-            Runs(
-                {name: np.array([value]) for name, value in each.items()},
-                1,
-                shown,
-                prints,
-            )
-            for each in scores
-        ]
-
-    def _together(
-        self,
-        data: Data,
-        observers: Sequence[Observer],
-        seeds: Sequence[int],
-        closely: bool,
-    ) -> list[Runs]:
-        assert self.many is not None
-        X, y = data
-        codes = np.asarray(np.searchsorted(self.labels, y), dtype=np.int64)
-        codes[codes == len(self.labels)] = 0
-        kept = self.labels[codes] == y  # the others are empty records
-        X = np.asarray(
-            X, dtype=X.dtype if X.dtype in (np.float32, np.float64) else np.float64
-        )
-        seed = None if self.estimator.noise_seed is None else int(seeds[0])
-        own = clone(self.estimator)
-        own.set_params(**own.defaults(len(X), X.shape[1], len(self.labels)))
-        coef, intercept = self.many(own, X[kept], codes[kept], len(X), len(seeds), seed)
-        values = np.hstack([coef.reshape(len(coef), -1), intercept]).astype(np.float64)
+        numbers = prints = None
+        if closely:
+            numbers = numbers_of(result)
+            prints = fingerprint(result, X[:PROBED])
         found = []
-        for observer in observers:
-            scores = observer.linear(coef, intercept)
-            if observer.direction is not None:
-                scores["learned direction"] = values @ observer.direction
-            found.append(
-                Runs(
-                    scores,
-                    len(seeds),
-                    values,
-                    tuple(map(bytes, values)) if closely else (),
-                )
-            )
+        for each in scores:
+            columns = {name: np.array([value]) for name, value in each.items()}
+            rows = None if numbers is None else numbers[None]
+            found.append(Runs(columns, 1, rows, (prints,) if closely else ()))
         return found
 
 
@@ -254,108 +194,12 @@ def _fit(estimator: Any, X: NDArray[Any], y: NDArray[Any], seed: int) -> Any:
     that is not None.
     """
     model = clone(estimator)
-    parameters = {
-        name: (name.rpartition("__")[2], value)
-        for name, value in model.get_params().items()
-    }
-    random_states = {
-        name: seed for name, (last, _) in parameters.items() if last == "random_state"
-    }
-    noise = {
-        name: seed
-        for name, (last, value) in parameters.items()
-        if last == "noise_seed" and value is not None
-    }
-    return model.set_params(**random_states, **noise).fit(X, y)
-
-
-# Many fits in one call
-
-
-def _many_of(estimator: Any) -> Any:
-    """Function that fits many clones of an estimator in one call; None for
-    subclasses, which may do anything.
-    """
-    kind = type(estimator)
-    if kind is methods.DPSGD and (
-        estimator.network is not None or estimator.optimizer not in ("sgd", "momentum")
-    ):
-        return None
-    return MANY.get(kind)
-
-
-def _noisy_sgd(
-    own: Any, X: Features, codes: Integers, n: int, runs: int, seed: int | None
-) -> Weights:
-    weights = methods.noisy_descents(
-        ClipNorm(own.norm).fit_transform(X),
-        codes,
-        n_runs=runs,
-        n=n,
-        sigma=own.calibrate(n),
-        generator=None if seed is None else np.random.default_rng(seed),
-        steps=own.steps,
-        learning_rate=own.learning_rate,
-        l2=own.l2,
-        radius=own.radius,
-    )
-    return weights[:, None, :-1], weights[:, -1:]
-
-
-def _dp_sgd(
-    own: Any, X: Features, codes: Integers, n: int, runs: int, seed: int | None
-) -> Weights:
-    noise = own.noise_multiplier
-    if noise is None:
-        noise = _calibrated(
-            own.epsilon, own.delta, own.sample_rate, own.steps, own.accountant
-        )
-    models = fit_dp_sgd_linear(
-        X,
-        codes,
-        n_classes=len(own.classes),
-        momentum=own.momentum if own.optimizer == "momentum" else 0.0,
-        noise_multiplier=noise,
-        n_records=n,
-        n_repeats=runs,
-        seed=secrets.randbits(128) if seed is None else seed,
-        normal=normal_floats if seed is None else None,
-        clipping_norm=own.clipping_norm,
-        learning_rate=own.learning_rate,
-        device=own.device,
-        sample_rate=own.sample_rate,
-        steps=own.steps,
-    )
-    return models.weights, models.intercept
-
-
-@lru_cache(maxsize=16)
-def _calibrated(
-    epsilon: float, delta: float, sample_rate: float, steps: int, accountant: str
-) -> float:
-    return float(
-        accounting.dp_sgd_noise_multiplier(
-            epsilon, delta, sample_rate=sample_rate, steps=steps, accountant=accountant
-        )
-    )
-
-
-def _released_weights(
-    own: Any, X: Features, codes: Integers, n: int, runs: int, seed: int | None
-) -> Weights:
-    X = ClipNorm(own.norm).fit_transform(X)
-    models, _ = own.fit_many(
-        X, codes, n_classes=len(own.classes), n_repeats=runs, seed=seed
-    )
-    return models.weights, models.intercept
-
-
-MANY = {
-    methods.NoisySGD: _noisy_sgd,
-    methods.DPSGD: _dp_sgd,
-    methods.ModelSensitivity: _released_weights,
-    methods.LossPerturbation: _released_weights,
-}
+    seeded = {}
+    for name, value in model.get_params().items():
+        last = name.rpartition("__")[2]
+        if last == "random_state" or (last == "noise_seed" and value is not None):
+            seeded[name] = seed
+    return model.set_params(**seeded).fit(X, y)
 
 
 # Within a budget
@@ -409,11 +253,9 @@ class Runner:
     @property
     def over(self) -> bool:
         """Whether the budget is spent."""
-        return (
-            self.done >= self.most
-            if self.most is not None
-            else self.elapsed >= self.seconds
-        )
+        if self.most is not None:
+            return self.done >= self.most
+        return self.elapsed >= self.seconds
 
     def seeds(self, count: int) -> list[int]:
         """Seeds for the next runs; no two runs have the same seed."""
@@ -431,6 +273,7 @@ class Runner:
     ) -> list[Runs]:
         """Train ``count`` times, fewer if the budget ends; at least once."""
         parts: list[list[Runs]] = []
+        work = partial(self.training.runs, data, observers)
         left = count
         while left > 0 and not (parts and self.over):
             size = min(left, self.batch * self.workers)
@@ -440,15 +283,11 @@ class Runner:
             ]
             start = time.perf_counter()
             if len(chunks) == 1:
-                parts.append(
-                    self.training.runs(data, observers, chunks[0], closely=closely)
-                )
+                parts.append(work(chunks[0], closely=closely))
             else:
-                calls = (
-                    delayed(_worker)(self.training, data, observers, each, closely)
-                    for each in chunks
+                parts += Parallel()(
+                    delayed(_worker)(work, each, closely) for each in chunks
                 )
-                parts += Parallel()(calls)
             left -= size
             self._account(size, time.perf_counter() - start)
         runs = [Runs.joined(part) for part in zip(*parts, strict=True)]
@@ -480,25 +319,15 @@ class Runner:
             when they continue. The training procedure then retains a generator, or
             something else that its results depend on.
         """
-        if self.workers == 1 or self.training.many is not None:
+        if self.workers == 1:
             return
         for count, moved in COPIES:
-            seeds, prints = self.seeds(count), []
+            seeds = self.seeds(count)
             self.index -= count  # none of these runs is counted
-            for _ in range(2):
-                copied = replace(
-                    self.training, fit=pickle.loads(dumps(self.training.fit))
-                )
-                prints += [
-                    copied.runs(data, [observer], seeds, closely=True)[0].prints
-                    for _ in range(2)
-                ]
-            one, later, other, _ = prints
-            if (
-                None in one
-                or one != other
-                or sum(a != b for a, b in zip(one, later, strict=True)) < moved
-            ):
+            one, later = self._copied(data, observer, seeds)
+            other, _ = self._copied(data, observer, seeds)
+            differ = sum(a != b for a, b in zip(one, later, strict=True))
+            if None in one or one != other or differ < moved:
                 return
         raise ValueError(
             "train must give results that depend only on its records and its seed, got"
@@ -507,32 +336,27 @@ class Runner:
             " Make the generator from the seed, or audit in one process"
         )
 
+    def _copied(self, data: Data, observer: Observer, seeds: list[int]) -> list[Any]:
+        """Fingerprints of the runs of a copy, which makes them twice."""
+        fit = pickle.loads(dumps(self.training.fit))
+        copied = replace(self.training, fit=fit)
+        runs = [copied.runs(data, [observer], seeds, closely=True)[0] for _ in range(2)]
+        return [each.prints for each in runs]
+
     def _account(self, size: int, seconds: float) -> None:
         self.done += size
-        if self.most is None:
-            rate = max(seconds, 1e-7) / size
-            self.rate = (
-                rate
-                if size >= self.batch * self.workers or rate < self.rate
-                else self.rate
-            )
-            fitting = BATCH_SECONDS / (self.rate * self.workers)
-            self.batch = int(np.clip(fitting, 1, min(2 * self.batch, LARGEST_BATCH)))
-        left = (
-            f"{self.elapsed:.0f} of {self.seconds:g} s"
-            if self.most is None
-            else f"{self.affordable} left"
-        )
-        log.info("%d runs, %s", self.done, left)
+        if self.most is not None:
+            log.info("%d runs, %d left", self.done, self.affordable)
+            return
+        rate = max(seconds, 1e-7) / size
+        if size >= self.batch * self.workers or rate < self.rate:
+            self.rate = rate
+        fitting = BATCH_SECONDS / (self.rate * self.workers)
+        self.batch = int(np.clip(fitting, 1, min(2 * self.batch, LARGEST_BATCH)))
+        log.info("%d runs, %.0f of %g s", self.done, self.elapsed, self.seconds)
 
 
-def _worker(
-    training: Training,
-    data: Data,
-    observers: Sequence[Observer],
-    seeds: list[int],
-    closely: bool,
-) -> Any:
+def _worker(work: Callable[..., list[Runs]], seeds: list[int], closely: bool) -> Any:
     """Run in a worker, whose global generators may be copies of another worker's
     generators.
     """
@@ -540,4 +364,4 @@ def _worker(
     random.seed(seeds[0])
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(seeds[0])
-    return training.runs(data, observers, seeds, closely=closely)
+    return work(seeds, closely=closely)

@@ -119,11 +119,11 @@ def test_the_length_of_a_release_shows_the_number_of_records():
 
 
 @pytest.mark.parametrize("labels", [Y, np.where(Y, "yes", "no")])
-def test_many_fits_in_one_call_and_labels_as_they_are(labels):
+def test_an_estimator_and_labels_as_they_are(labels):
     model = ModelSensitivity(20.0, 1e-3, l2=0.1, noise_seed=0, device="cpu")
-    report = audit(model, X, labels, runs=2_400)
+    report = audit(model, X, labels, runs=600)
     assert not report.refuted
-    assert 0.2 * report.claim.mu < report.mu < report.claim.mu
+    assert 0.1 * report.claim.mu < report.mu < report.claim.mu
     assert report.canary[1] in labels
 
 

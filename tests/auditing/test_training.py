@@ -1,27 +1,18 @@
-"""Trainings and what is read off their results: many fits in one call have the
-distribution of one at a time.
-"""
+"""What is read off the results of training procedures, and the canaries."""
 
 import numpy as np
 import pytest
 import torch
-from scipy import stats
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeRegressor
 
-from dpnotes import (
-    DPSGD,
-    LossPerturbation,
-    ModelSensitivity,
-    NoisySGD,
-    SubsampleAggregate,
-)
+from dpnotes import DPSGD, SubsampleAggregate
 from dpnotes.auditing._canaries import Domain, Neighbours, find_canaries
 from dpnotes.auditing._observing import Observer, fingerprint, numbers_of
-from dpnotes.auditing._training import Runs, Training
+from dpnotes.auditing._training import Runs
 
 X, Y = load_breast_cancer(return_X_y=True)
 X = (X / np.linalg.norm(X, axis=1, keepdims=True))[:60]
@@ -29,33 +20,6 @@ Y = Y[:60]
 LABELS = np.array([0, 1])
 OBSERVER = Observer(X[0], 1, LABELS)
 RUNS = 60
-
-
-ESTIMATORS = [
-    NoisySGD(2.0, 1e-3, steps=5, learning_rate=2.0, radius=5.0, noise_seed=0),
-    DPSGD(noise_multiplier=1.0, steps=3, sample_rate=0.5, device="cpu", noise_seed=0),
-    ModelSensitivity(2.0, l2=0.1, device="cpu", noise_seed=0),
-    ModelSensitivity(2.0, 1e-3, l2=0.1, device="cpu"),
-    LossPerturbation(2.0, l2=0.1, device="cpu", noise_seed=0),
-]
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
-def test_many_fits_in_one_call_are_distributed_as_one_at_a_time(estimator):
-    """With an empty record among the others; both samples follow their seeds, or
-    miss with probability 1e-9.
-    """
-    training = Training.of(estimator, LABELS)
-    assert training.many is not None
-    data = Neighbours(X, Y, "zero-out", (np.zeros(X.shape[1]), 2)).without(None)
-    [together] = training.runs(data, [OBSERVER], np.arange(RUNS).tolist())
-    alone = [
-        training.fit(*data, seed).decision_function(X[:1])[0]
-        for seed in range(RUNS, 2 * RUNS)
-    ]
-    one, other = together.scores["margin"], alone
-    assert stats.ks_2samp(one, other, method="exact").pvalue > 1e-9
-    assert np.std(one) > 0
 
 
 class Network(torch.nn.Module):
@@ -78,7 +42,7 @@ def fitted(model):
         (np.float32(2.5), {"value"}),
         (True, {"value"}),
         ("1", {"is the label"}),
-        (np.ones(30), {"along the canary"}),
+        (np.ones(30), {"along the canary", "length of the release"}),
         (np.ones(31), {"along the canary", "intercept"}),
         (np.ones((2, 31)), {"margin", "along the canary"}),
         (np.ones((7, 30)), {"distance of the nearest row"}),
@@ -87,7 +51,7 @@ def fitted(model):
         ({"mean": np.ones(30), "n": 60}, {"mean: along the canary", "n: value"}),
         ((np.ones(30), 1.5), {"0: along the canary", "1: value"}),
         (torch.ones(30), {"along the canary"}),
-        (Network(), {"margin", "output 0"}),
+        (Network(), {"margin", "output 0", "length of the release"}),
         (fitted(LogisticRegression()), {"margin", "along the canary"}),
         (fitted(LinearSVC()), {"margin"}),
         (fitted(GaussianNB()), {"log-odds of the label"}),
@@ -113,12 +77,14 @@ def test_a_budget_of_answers_is_used_up():
 
 
 def test_margins_favour_the_label():
-    coef, intercept = np.zeros((1, 2, 30)), np.array([[0.0, 1.0]])
-    for label, sign in ((0, -1.0), (1, 1.0)):
-        assert Observer(X[0], label, LABELS).linear(coef, intercept)["margin"] == [sign]
-        assert Observer(X[0], label, LABELS).linear(coef[:, :1], intercept[:, 1:])[
-            "margin"
-        ] == [sign]
+    model = fitted(LogisticRegression())
+    for coef, intercept in (
+        (np.zeros((2, 30)), np.array([0.0, 1.0])),
+        (np.zeros((1, 30)), np.array([1.0])),
+    ):
+        model.coef_, model.intercept_ = coef, intercept
+        for label, sign in ((0, -1.0), (1, 1.0)):
+            assert Observer(X[0], label, LABELS).scores(model)["margin"] == sign
 
 
 def test_fingerprints_forget_the_seed_only():
@@ -126,6 +92,15 @@ def test_fingerprints_forget_the_seed_only():
     assert fingerprint(same, X) == fingerprint(other, X)
     assert fingerprint(same, X) != fingerprint(GaussianNB().fit(X[:40], Y[:40]), X)
     assert numbers_of({"a": [1, 2.0], "b": None}).tolist() == [1, 2]
+
+
+def test_all_numbers_of_a_release_count():
+    model = DPSGD(noise_multiplier=1.0, steps=1, classes=LABELS, device="cpu")
+    values = numbers_of(model.fit(X, Y))
+    assert len(values) > X.shape[1]
+    assert OBSERVER.scores(model)["length of the release"] == np.linalg.norm(values)
+    votes = SubsampleAggregate(5.0, answers=2, n_models=5, noise_seed=0).fit(X, Y)
+    assert numbers_of(votes) is None  # it only answers
 
 
 def test_runs_join_where_scores_lack():
