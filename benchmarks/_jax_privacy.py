@@ -32,36 +32,12 @@ def epsilons(members, nonmembers, deltas):
     return found
 
 
-def one_run(members, nonmembers, deltas):
-    """The same of one run: Steinke et al. and, for Gaussian noise, Mahloujifar et
-    al.
-    """
-    found = {}
-    for name in ("epsilon_one_run", "epsilon_one_run_fdp"):
-        started = time.perf_counter()
-        auditor = auditing.CanaryScoreAuditor(members, nonmembers)
-        found[name] = (
-            [float(getattr(auditor, name)(LEVEL, delta)) for delta in deltas],
-            time.perf_counter() - started,
-        )
-    return found
-
-
 def main() -> None:
     with open(sys.argv[1], encoding="utf-8") as file:
         given = json.load(file)
-    sides = {"many": epsilons, "one": one_run}
-    print(
-        json.dumps(
-            {
-                "version": metadata.version("jax_privacy"),
-                "found": [
-                    sides[case["runs_kind"]](*case["scores"], case["deltas"])
-                    for case in given
-                ],
-            }
-        )
-    )
+    found = [epsilons(*case["scores"], case["deltas"]) for case in given]
+    version = metadata.version("jax_privacy")
+    print(json.dumps({"version": version, "found": found}))
 
 
 if __name__ == "__main__":

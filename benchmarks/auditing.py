@@ -30,13 +30,13 @@ import numpy as np
 import pandas as pd
 
 from dpnotes.accounting import bagging, dp_sgd, gaussian_sigma, laplace, pure
-from dpnotes.auditing import AuditReport, audit_scores, one_run
+from dpnotes.auditing import AuditReport, audit_scores
 
 from ._common import RESULTS, keep, stoppable
 
 KEPT = RESULTS / "benchmarks_auditing.csv"
 OTHER_SIDE = Path(__file__).with_name("_jax_privacy.py")
-RUNS, CANARIES, REPEATS = (50, 100, 300, 1000, 3000), (200, 1000, 5000), 12
+RUNS, REPEATS = (50, 100, 300, 1000, 3000), 12
 # at most 2.5 % is lost between two of them
 DELTAS = [0.0, 1e-5, 1e-3, 0.005, 0.01, *np.geomspace(0.02, 0.8, 150)]
 Scores = tuple[np.ndarray, np.ndarray]
@@ -127,38 +127,25 @@ def theirs(
     )
 
 
-def cases(
-    runs: tuple[int, ...], canaries: tuple[int, ...], repeats: int
-) -> Iterator[dict[str, Any]]:
+def cases(sizes: tuple[int, ...], repeats: int) -> Iterator[dict[str, Any]]:
     """All sets of scores, with our bounds."""
     for name, (draw, quantity, truth, epsilon) in CASES.items():
-        sizes = [("many", n) for n in runs] + [
-            ("one", m) for m in canaries if quantity == "mu"
-        ]
-        for kind, size in sizes:
+        for size in sizes:
             for seed in range(repeats):
-                generator = np.random.default_rng([seed, size])
-                if kind == "many":
-                    scores = draw(generator, size)
-                    started = time.perf_counter()
-                    report = audit_scores(*scores, random_state=seed)
-                else:
-                    included = generator.random(size) < 0.5
-                    both = np.where(included, *draw(generator, size))
-                    scores = both[included], both[~included]
-                    started = time.perf_counter()
-                    report = one_run(both, included)
-                bound = ours(report, quantity, epsilon)
+                scores = draw(np.random.default_rng([seed, size]), size)
+                started = time.perf_counter()
+                bound = ours(
+                    audit_scores(*scores, random_state=seed), quantity, epsilon
+                )
+                seconds = time.perf_counter() - started
                 yield {
                     "mechanism": name,
                     "quantity": quantity,
                     "truth": truth,
                     "epsilon": epsilon,
-                    "runs_kind": kind,
                     "size": size,
                     "scores": [list(side) for side in scores],
-                    "deltas": DELTAS if kind == "many" else DELTAS[1:3],
-                    "sides": {"dpnotes": (bound, time.perf_counter() - started)},
+                    "sides": {"dpnotes": (bound, seconds)},
                 }
 
 
@@ -168,14 +155,8 @@ def jax_privacy(python: str, given: list[dict[str, Any]]) -> str:
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "scores.json"
-        path.write_text(
-            json.dumps(
-                [
-                    {key: case[key] for key in ("runs_kind", "scores", "deltas")}
-                    for case in given
-                ]
-            )
-        )
+        asked = [{"scores": case["scores"], "deltas": DELTAS} for case in given]
+        path.write_text(json.dumps(asked))
         done = subprocess.run(
             [python, OTHER_SIDE, str(path)],
             stdout=subprocess.PIPE,
@@ -185,7 +166,7 @@ def jax_privacy(python: str, given: list[dict[str, Any]]) -> str:
     answer = json.loads(done.stdout)
     for case, found in zip(given, answer["found"], strict=True):
         for name, (bounds, seconds) in found.items():
-            bound = theirs(bounds, case["deltas"], case["quantity"], case["epsilon"])
+            bound = theirs(bounds, DELTAS, case["quantity"], case["epsilon"])
             case["sides"][f"jax_privacy, {name}"] = bound, seconds
     return str(answer["version"])
 
@@ -194,7 +175,7 @@ def rows(given: list[dict[str, Any]]) -> pd.DataFrame:
     """For each mechanism, size and side the median bound, as a fraction of the
     truth, and how often it is above.
     """
-    keys = ["mechanism", "quantity", "truth", "runs_kind", "size"]
+    keys = ["mechanism", "quantity", "truth", "size"]
     flat = pd.DataFrame(
         {
             **{key: case[key] for key in keys},
@@ -238,11 +219,8 @@ def main() -> None:
     with stoppable(
         lambda: f"Stopped: {KEPT.name} is as before; run the same command again."
     ):
-        given = list(
-            cases(RUNS[1:2], CANARIES[:1], 2)
-            if asked.small
-            else cases(RUNS, CANARIES, REPEATS)
-        )
+        sizes, repeats = (RUNS[1:2], 2) if asked.small else (RUNS, REPEATS)
+        given = list(cases(sizes, repeats))
         version = jax_privacy(asked.jax_privacy, given) if asked.jax_privacy else ""
         found = rows(given)
         print(found.to_string(index=False, float_format="%.3g"))
@@ -250,7 +228,7 @@ def main() -> None:
         keep(
             KEPT,
             found.assign(version=version).to_dict("records"),
-            ["mechanism", "runs_kind", "size"],
+            ["mechanism", "size"],
         )
 
 

@@ -23,13 +23,12 @@ def nearness(rows: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row for each mechanism, quantity, kind and size. The columns are mechanism,
-        quantity, kind (``"many"`` runs or ``"one"`` run), size (number of runs of each
-        kind, or of canaries in one run), ours, theirs (the best auditor of the other
-        library), above (how many of our bounds are above the truth) and repeats (how
-        many bounds each auditor computed).
+        One row for each mechanism, quantity and size. The columns are mechanism,
+        quantity, size (number of runs of each kind), ours, theirs (the best auditor of
+        the other library), above (how many of our bounds are above the truth) and
+        repeats (how many bounds each auditor computed).
     """
-    keys = ["mechanism", "quantity", "runs_kind", "size"]
+    keys = ["mechanism", "quantity", "size"]
     own = rows["side"] == "dpnotes"
     ours = (
         rows[own]
@@ -37,7 +36,7 @@ def nearness(rows: pd.DataFrame) -> pd.DataFrame:
         .rename(columns={"fraction": "ours"})[["ours", "above", "repeats"]]
     )
     theirs = rows[~own].groupby(keys)["fraction"].max().rename("theirs")
-    return ours.join(theirs).reset_index().rename(columns={"runs_kind": "kind"})
+    return ours.join(theirs).reset_index()
 
 
 def by_strategy(rows: pd.DataFrame) -> pd.DataFrame:
@@ -66,15 +65,12 @@ SHARE = "{:.0%}"
 NEARNESS = Table(
     "How close the lower bounds of two libraries are to the truth. For each library,"
     " the table gives the median bound as a fraction of the truth, at confidence 0.95."
-    " The bounds come from many runs of each kind (with and without the canary), or"
-    " from one run with many canaries. The last column counts our bounds that are above"
-    " the truth.",
+    " The last column counts our bounds that are above the truth.",
     (
         "mechanism",
         Column("ours", "dpnotes", SHARE),
         Column("theirs", "jax_privacy", SHARE),
-        Column("kind", "audit", labels={"many": "many runs", "one": "one run"}),
-        Column("size", "runs of each kind, or canaries", "{:,.0f}"),
+        Column("size", "runs of each kind", "{:,.0f}"),
         Column("quantity", "bounded quantity"),
         Column(
             "above",

@@ -162,7 +162,6 @@ def test_tables_of_audits():
     keys = {
         "mechanism": "Gaussian",
         "quantity": "mu",
-        "runs_kind": "many",
         "size": 9,
         "repeats": 12,
     }
