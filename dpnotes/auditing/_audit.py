@@ -598,13 +598,13 @@ def _distance(one: Floats, other: Floats) -> float:
     the gap between distributions.
     """
     error = math.sqrt(1 / len(one) + 1 / len(other))
-    gap = stats.ks_2samp(one, other, method="asymp").statistic
+    gap = float(stats.ks_2samp(one, other, method="asymp").statistic)
     by_gap = 2 * float(special.ndtri((1 + min(max(gap - error, 0.0), 1 - 1e-9)) / 2))
     # a failed run has the score -inf
     one, other = one[np.isfinite(one)], other[np.isfinite(other)]
     if min(len(one), len(other)) < 2:
         return by_gap
-    difference = abs(one.mean() - other.mean())
+    difference = float(abs(one.mean() - other.mean()))
     scale = math.sqrt((one.var() + other.var()) / 2)
     if scale <= 1e-12 * difference:
         return math.inf if difference > 0 else by_gap

@@ -49,11 +49,10 @@ class Observer:
         with np.errstate(all="ignore"):
             found = dict(self._read(result))
             if self.direction is not None:
-                values = numbers_of(result)
-                fits = values is not None and len(values) == len(self.direction)
-                found["learned direction"] = (
-                    float(values @ self.direction) if fits else math.nan
-                )
+                values = _all_numbers(result)
+                found["learned direction"] = math.nan
+                if len(values) == len(self.direction):
+                    found["learned direction"] = float(values @ self.direction)
         return found
 
     @property

@@ -198,4 +198,4 @@ def least_tpr(frontier: Frontier, at: float) -> Floats:
         low = tpr * at / fpr
         high = tpr + (1 - tpr) * (at - fpr) / (1 - fpr)
     high = np.where(fpr < 1, high, 1.0)
-    return np.maximum(at, np.where(at < fpr, low, high).min(-1))
+    return np.asarray(np.maximum(at, np.where(at < fpr, low, high).min(-1)))

@@ -367,7 +367,7 @@ def _counted(
         other = best.setdefault(row["target"], row)
         if (row["expected"], row["gap"]) > (other["expected"], other["gap"]):
             best[row["target"]] = row
-    rows = {}
+    rows: dict[Any, dict[str, Any]] = {}
     for row in best.values():
         rows.setdefault((row["column"], row["threshold"], row["above"]), row)
     shares = [1.0]
