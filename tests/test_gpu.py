@@ -3,6 +3,7 @@ results as on the CPU, and nothing that a GPU refuses or does slowly without a w
 """
 
 import inspect
+from typing import ClassVar
 from unittest import mock
 
 import numpy as np
@@ -74,6 +75,46 @@ def test_architectures(gpu, name, engine):
     for here, there in zip(weights("cpu"), weights("cuda"), strict=True):
         np.testing.assert_allclose(there, here, atol=gpu.tolerance)
     assert gpu.launches is None or gpu.launches > 0
+
+
+class Watched(torch.nn.Linear):
+    """A layer that notes how cuDNN and products in float32 are set while it works."""
+
+    seen: ClassVar = set()
+
+    def forward(self, x):
+        cudnn = torch.backends.cudnn
+        precise = torch.get_float32_matmul_precision() == "highest"
+        precise &= cudnn.conv.fp32_precision == "ieee"
+        self.seen.add((precise, cudnn.deterministic, cudnn.benchmark))
+        return super().forward(x.flatten(1))
+
+
+def test_training_and_answers_repeat_and_keep_all_digits(monkeypatch):
+    """Whatever the caller has chosen, which is as before afterwards."""
+    monkeypatch.setattr(torch.backends.cudnn, "benchmark", True)
+    torch.set_float32_matmul_precision("medium")
+    try:
+        how = {"learning_rate": 0.1, "seed": 0, "device": "cpu"}
+        fitted = learners.fit_networks(
+            lambda generator: Watched(3072, 6),
+            IMAGES,
+            LABELS,
+            [range(6)],
+            epochs=1,
+            batch_size=3,
+            engine="loop",
+            **how,
+        )
+        # a first look at the network, before training, decides nothing
+        assert (True, True, False) in Watched.seen
+        Watched.seen.clear()
+        fitted.votes(IMAGES, device="cpu")
+        assert Watched.seen == {(True, True, False)}
+        assert torch.get_float32_matmul_precision() == "medium"
+        assert torch.backends.cudnn.benchmark
+    finally:
+        torch.set_float32_matmul_precision("highest")
 
 
 def on(device, estimator):

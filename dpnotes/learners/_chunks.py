@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from dpnotes._validation import Integers, at_least
+from dpnotes.learners._devices import full_float32
 
 # [M, m], or M arrays of any lengths
 RowSubsets = NDArray[np.integer] | Sequence[ArrayLike]
@@ -247,7 +248,8 @@ def fit_groups(
         )
         for part in slices(len(models), size):
             some = models[part]
-            with memory_named(len(some), bytes_per_model, device), torch.no_grad():
+            memory = memory_named(len(some), bytes_per_model, device)
+            with full_float32(), memory, torch.no_grad():
                 for array, values in zip(results, fit(some), strict=True):
                     array[some] = values.cpu().numpy()
 

@@ -47,13 +47,19 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def full_float32() -> Iterator[None]:
-    """Keep all digits of float32 in products and convolutions within a block.
+    """Keep all digits of float32 in products and convolutions within a block, and let
+    cuDNN take only algorithms that repeat their results.
 
     Whatever the caller has chosen, no product rounds its factors to TF32 or bfloat16,
     as a GPU and some processors would. A clipped gradient would then be longer than the
-    clipping norm, by up to a thousandth.
+    clipping norm, by up to a thousandth. A GPU's fastest convolutions add up in an order
+    that differs from run to run; with them, training that is resumed would end
+    elsewhere.
     """
     backends: Any = torch.backends
+    cudnn = backends.cudnn
+    repeats = cudnn.deterministic, cudnn.benchmark
+    cudnn.deterministic, cudnn.benchmark = True, False
     parts = (
         backends.cuda.matmul,
         backends.cudnn.conv,
@@ -70,6 +76,7 @@ def full_float32() -> Iterator[None]:
     try:
         yield
     finally:
+        cudnn.deterministic, cudnn.benchmark = repeats
         torch.set_float32_matmul_precision(older)
         for part, precision in zip(parts, chosen, strict=True):
             part.fp32_precision = precision

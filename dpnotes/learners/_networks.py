@@ -19,7 +19,12 @@ from dpnotes.learners import _network_training as engines
 from dpnotes.learners._checkpoints import Checkpoint
 from dpnotes.learners._chunks import RowSubsets, memory_named, row_subsets, slices
 from dpnotes.learners._descent import Optimizer, Schedule, epoch_factors
-from dpnotes.learners._devices import choose_device, one_thread, torch_generator
+from dpnotes.learners._devices import (
+    choose_device,
+    full_float32,
+    one_thread,
+    torch_generator,
+)
 from dpnotes.learners._network_initial import (
     check_buffers,
     check_data,
@@ -84,6 +89,7 @@ class Networks:
         return self._answers(images, device, lambda z: z.argmax(2))
 
     @torch.no_grad()
+    @full_float32()
     def _answers(
         self, images: NDArray[Any], device: str, answer: Callable[[Tensor], Tensor]
     ) -> NDArray[Any]:
@@ -306,7 +312,8 @@ def fit_networks(
     }
     losses = np.empty(len(chosen))
     for models in groups:
-        with one_thread(), memory_named(len(models), size, where):
+        memory = memory_named(len(models), size, where)
+        with one_thread(), full_float32(), memory:
             parameters, loss = engines.train(
                 [start(int(index)) for index in models], training, engine
             )

@@ -24,6 +24,7 @@ import math
 import os
 import ssl
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import cache, partial
@@ -46,6 +47,8 @@ MARGIN = 2.0**-40
 CELL_BITS = 31  # of a first word for the cell of a normal number; one more is its sign
 # a release is rounded to 2^-24 of the scale of its noise, which is public
 GRID_BITS = 24
+# normal numbers that one thread makes at a time: they fit into its cache
+BLOCK = 2**17
 LARGEST = 2**53  # multiples of the grid that float64 holds exactly
 
 
@@ -282,13 +285,34 @@ def normal_floats(size: int, random_bytes: Bytes = ssl.RAND_bytes) -> Floats:
     rests on these numbers is a guarantee for ideal reals. The bytes come from OpenSSL's
     generator (AES-256 in counter mode), which the operating system seeds separately in
     each process and again after a fork. This is ten times as fast as a system call for
-    each number.
+    each number. Many numbers are made in blocks, by as many threads as the process has
+    processors.
     """
-    words = np.frombuffer(random_bytes(8 * size), np.int64).astype(np.float64)
-    # of numbers in (0, 1/2]; some versions of numpy's stubs take ldexp's result for
-    # single precision
-    quantiles: Floats = ndtri(np.ldexp(np.abs(words) + 0.5, -64))  # type: ignore[assignment,unused-ignore]
-    return np.copysign(quantiles, words)
+    drawn = np.empty(size)
+    blocks = [drawn[start : start + BLOCK] for start in range(0, size, BLOCK)]
+    fill = partial(_fill_with_normals, random_bytes=random_bytes)
+    if len(blocks) < 2:
+        for block in blocks:
+            fill(block)
+        return drawn
+    with ThreadPoolExecutor(min(len(blocks), os.cpu_count() or 1)) as threads:
+        for _ in threads.map(fill, blocks):
+            pass
+    return drawn
+
+
+def _fill_with_normals(block: Floats, random_bytes: Bytes) -> None:
+    """Fill an array with numbers of `normal_floats`; NumPy, SciPy and OpenSSL let other
+    threads work meanwhile.
+    """
+    block[:] = np.frombuffer(random_bytes(8 * len(block)), np.int64)
+    negative = np.signbit(block)
+    # a number in (0, 1/2]
+    np.abs(block, out=block)
+    block += 0.5
+    block *= 2.0**-64
+    ndtri(block, out=block)
+    np.negative(block, out=block, where=~negative)
 
 
 def _decided(

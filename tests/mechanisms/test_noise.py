@@ -289,6 +289,24 @@ def test_float_noise_is_the_quantile_of_each_word():
     assert not np.isin(_exact.normal_floats(1000), _exact.normal_floats(1000)).any()
 
 
+def test_many_float_numbers_are_made_in_blocks_of_bytes_of_their_own():
+    """Each number is the quantile of its own word, whichever thread made it."""
+    size = 3 * _exact.BLOCK + 5
+    asked = []
+
+    def told(count):
+        # a word for each block: its turn, in the upper half
+        asked.append(count)
+        return (len(asked) << 58).to_bytes(8, "little") * (count // 8)
+
+    numbers = _exact.normal_floats(size, told)
+    assert sorted(asked) == [40, *[8 * _exact.BLOCK] * 3]
+    expected = [-stats.norm.ppf(((turn << 58) + 0.5) / 2**64) for turn in (1, 2, 3, 4)]
+    found, counts = np.unique(numbers, return_counts=True)
+    np.testing.assert_allclose(found, sorted(expected), rtol=1e-12)
+    assert sorted(counts) == [5, *[_exact.BLOCK] * 3]
+
+
 def test_scales_are_those_of_the_rows():
     values, scales = np.zeros((3, 4000)), [1e-3, 1.0, 1e3]
     for seed in (None, 0):
