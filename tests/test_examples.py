@@ -60,7 +60,11 @@ PRINTED = [
     ("set_fit_request(", 0.4, "PrivacyProfile of gnmax("),
     ("dpnotes.compare(", None, "calibration error"),
     ("dpnotes.audit(", None, "The claim is REFUTED"),
-    ("scale = PublicScaler(", 0.5, "assuming: n=400 and norm=1 are public"),
+    (
+        "scale = PublicScaler(",
+        0.5,
+        "assuming: the number of records and norm=1 are public",
+    ),
     # without CIFAR-10; tests/lab/store/test_sweep.py computes rows on a cluster
     ("dask", None, "0 results finished"),
 ]

@@ -29,6 +29,7 @@ from dpnotes.accounting._descent import (
 from dpnotes.accounting._descent import last_iterate as last_iterate
 from dpnotes.accounting._descent import last_iterate_mu as last_iterate_mu
 from dpnotes.accounting._descent import step_contraction as step_contraction
+from dpnotes.accounting._describe import from_dict as from_dict
 from dpnotes.accounting._minimisers import LogisticConstants as LogisticConstants
 from dpnotes.accounting._minimisers import ObjectiveNoise as ObjectiveNoise
 from dpnotes.accounting._minimisers import gradient_quantile as gradient_quantile
@@ -50,9 +51,7 @@ from dpnotes.accounting._profile import PrivacyProfile as PrivacyProfile
 from dpnotes.accounting._profile import compose as compose
 from dpnotes.accounting._sampling import bagging as bagging
 from dpnotes.accounting._sampling import subsampled as subsampled
-from dpnotes.accounting._statement import Audited as Audited
 from dpnotes.accounting._statement import PrivacyStatement as PrivacyStatement
-from dpnotes.accounting._statement import from_dict as from_dict
 from dpnotes.accounting._statement import statement as statement
 from dpnotes.accounting._votes import chunk_filter as chunk_filter
 from dpnotes.accounting._votes import confident_gnmax as confident_gnmax

@@ -50,7 +50,8 @@ QUALIFIED = {
     "exactness": EXACTNESS,
     "implementation": IMPLEMENTATIONS,
 }
-SHOWN = (0.0, 1.0, 5.0)  # epsilons of which a text has the deltas
+ASKED = 1e-5  # delta at which a text states epsilon, unless another one is asked for
+FALSE_ALARMS = 0.001  # rate at which a text says how many records are recognised
 REPLACEABLE = (
     "status",
     "assumption",
@@ -101,7 +102,9 @@ class PrivacyProfile:
 
     Use the constructors of :mod:`dpnotes.accounting` (``bagging``, ``gaussian``, ...)
     to make profiles. Profiles are frozen: :meth:`with_` returns a copy with a different
-    description.
+    description. ``print(profile)`` states epsilon at delta = 1e-5, and
+    ``f"{profile:1e-6}"`` at another delta, for example 1e-6. It also states how many
+    records a test recognises that raises a false alarm for one in a thousand others.
 
     Attributes
     ----------
@@ -148,7 +151,8 @@ class PrivacyProfile:
     >>> profile = gaussian(sigma=2.0)
     >>> print(profile)
     PrivacyProfile of gaussian(sigma=2.0, sensitivity=1.0)
-      (epsilon, delta)-DP at (0, 0.1974), (1, 0.00683), (5, 4.415e-24); advantage 0.1974
+      epsilon 1.993 at delta 1e-05
+      recognised at 0.1 % false alarms: 0.48 %; advantage 0.1974
       adjacency: add-remove; status: proved; source: Balle and Wang (2018), Theorem 8
       exactness: exact; implementation: ideal reals
     >>> profile.compose(4).epsilon(1e-5) == gaussian(sigma=1.0).epsilon(1e-5)
@@ -643,41 +647,62 @@ class PrivacyProfile:
         return {name: plain(value) for name, value in told.items()}
 
     def __repr__(self) -> str:
-        return self._text(points=self._release.ready)
+        return self._text(self._asked if self._release.ready else None)
 
     def __str__(self) -> str:
-        return self._text(points=True)
+        return self._text(self._asked)
 
-    def _text(self, *, points: bool) -> str:
+    @property
+    def _asked(self) -> float:
+        """Delta of the parameters, where there is one."""
+        delta = self._parameters.get("delta", 0.0)
+        return float(delta) if 0 < delta < 1 else ASKED
+
+    def __format__(self, delta: str) -> str:
+        return self._text(float(delta) if delta else self._asked)
+
+    def _text(self, delta: float | None) -> str:
         arguments = ", ".join(
             f"{name}={value!r}" for name, value in self.parameters.items()
         )
-        curve = "curve computed at the first query"
-        if points:
-            shown = self.delta(SHOWN)  # together, which costs little more than one
-            pairs = ", ".join(
-                f"({epsilon:g}, {delta:.4g})"
-                for epsilon, delta in zip(SHOWN, shown, strict=True)
-            )
-            stated = {"claimed": "claimed (epsilon, delta)"}.get(
-                self.exactness, "(epsilon, delta)-DP"
-            )
-            bound = "at most " if self.exactness == "upper bound" else ""
-            curve = f"{stated} at {pairs}; advantage {bound}{shown[0]:.4g}"
-        lines = [
-            f"PrivacyProfile of {self.mechanism}({arguments})",
-            f"  {curve}",
-            (
-                f"  adjacency: {self.adjacency}; status: {self.status}; source:"
-                f" {self.source}"
-            ),
-            f"  exactness: {self.exactness}; implementation: {self.implementation}",
-        ]
+        lines = [f"PrivacyProfile of {self.mechanism}({arguments})"]
+        if delta is None:
+            lines.append("  curve computed at the first query")
+        else:
+            lines += self._headline(delta)
+        lines.append(
+            f"  adjacency: {self.adjacency}; status: {self.status}; source:"
+            f" {self.source}"
+        )
+        lines.append(
+            f"  exactness: {self.exactness}; implementation: {self.implementation}"
+        )
         lines += [f"  assuming: {self.assumption}"] if self.assumption else []
         lines += [f"  remark: {self.remark}"] if self.remark else []
         return "\n".join(
             textwrap.fill(line, 88, subsequent_indent="    ") for line in lines
         )
+
+    def _headline(self, delta: float) -> list[str]:
+        """Epsilon at a delta, and at 0 where there is one; how often a record is
+        recognised.
+        """
+        pure, asked = self.epsilon([0.0, delta])
+        pairs = [] if pure == asked < math.inf else [(asked, delta)]
+        pairs += [(pure, 0.0)] if pure < math.inf else []
+        stated = [
+            f"{f'epsilon {level:.4g}' if level < math.inf else 'no epsilon'} at delta"
+            f" {at:g}"
+            for level, at in pairs
+        ]
+        claimed = "claimed: " if self.exactness == "claimed" else ""
+        bound = "" if self.exactness == "exact" else "at most "
+        recognised = f"{bound}{100 * self.tpr(FALSE_ALARMS):.3g} %"
+        return [
+            f"  {claimed}{', '.join(stated)}",
+            f"  recognised at {100 * FALSE_ALARMS:g} % false alarms: {recognised};"
+            f" advantage {bound}{self.advantage:.4g}",
+        ]
 
 
 def plain(value: Any) -> Any:

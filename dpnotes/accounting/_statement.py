@@ -1,9 +1,8 @@
 """The privacy statement: what a release guarantees and what it does not guarantee, on
 one page and as JSON.
 
-The file ``statement.schema.json`` lists the entries, their names on the page, and the
-entries that a caller can set. The descriptions in it name the corresponding entries of
-NIST SP 800-226 and of the registry of deployments.
+``TITLES`` lists the entries of a statement and their names on the page. A statement is
+made from a profile, and :meth:`PrivacyStatement.verify` makes its figures again.
 """
 
 from __future__ import annotations
@@ -12,114 +11,105 @@ import hashlib
 import json
 import math
 import platform
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
-from importlib.resources import files
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpnotes import _validation as check
-from dpnotes.accounting import _basic, _descent, _minimisers, _sampling, _votes, papers
-from dpnotes.accounting._profile import (
-    REPLACEABLE,
-    PrivacyProfile,
-    compose,
-    plain,
-    step_of,
-)
+from dpnotes.accounting._describe import from_dict
+from dpnotes.accounting._profile import PrivacyProfile, plain, step_of
 from dpnotes.accounting._statement_page import page, text_of
 
-# by the name that a description tells; compose and subsampled, which take profiles, are
-# apart
-CONSTRUCTORS = {
-    make.__name__: make
-    for make in (
-        _basic.gaussian,
-        _basic.laplace,
-        _basic.approximate,
-        _basic.zcdp,
-        _sampling.bagging,
-        _descent.dp_sgd,
-        _descent.last_iterate,
-        _votes.soft_vote,
-        _votes.noisy_vote,
-        _votes.gnmax,
-        _votes.confident_gnmax,
-        _votes.chunk_filter,
-        _minimisers.loss_perturbation,
-        papers.intrinsic_sgd,
-    )
+FORM = "dpnotes-privacy-statement-2"
+TITLES = {
+    "release": {
+        "title": "Release",
+        "name": "Name",
+        "method": "Method",
+        "released": "What is released",
+        "curator": "Curator",
+    },
+    "protection": {
+        "title": "Who is protected",
+        "unit": "Unit of privacy",
+        "adjacency": "Adjacency",
+        "neighbours": "Neighbouring data sets",
+        "records": "Number of records",
+        "unprotected": "Released without protection",
+    },
+    "guarantee": {
+        "title": "Guarantee",
+        "asked": "Asked for",
+        "pairs": "(epsilon, delta)",
+        "mu": "mu",
+        "misfit": "Misfit of mu",
+        "tpr": "True positives at 0.1 % false positives",
+        "advantage": "Advantage",
+        "profile": "Profile",
+    },
+    "implementation": {
+        "title": "Implementation",
+        "noise": "Noise and floating point",
+        "versions": "Versions",
+    },
+    "process": {
+        "title": "Process",
+        "person": "Records of a person",
+        "preparation": "Preparation",
+        "tuning": "Choice of settings",
+        "utility": "Utility",
+        "notes": "Notes",
+    },
+    "audit": {"title": "Audit", "verdict": "Verdict", "evidence": "Evidence"},
 }
-
-SCHEMA: dict[str, Any] = json.loads(
-    files("dpnotes.accounting").joinpath("statement.schema.json").read_text("utf-8")
+TOLD = ("name", "method", "released", "curator", *list(TITLES["process"])[1:])
+UNKNOWN = "unknown"
+UNKNOWN_TUNING = (
+    "unknown: they were chosen outside, and what that reveals is not counted"
 )
-SECTIONS: dict[str, Any] = SCHEMA["properties"]
-ENTRIES = {
-    section: schema["properties"]
-    for section, schema in SECTIONS.items()
-    if "properties" in schema
-}
-# what a caller may say
-TOLD = tuple(name for section in ("release", "process") for name in ENTRIES[section])
 NOISE = {
-    text.partition(":")[0]: text for text in ENTRIES["implementation"]["noise"]["enum"]
+    "exact": "exact: the release has the distribution of the mechanism over the reals,"
+    " rounded",
+    "ideal reals": "ideal reals: the guarantee is that of the mechanism over the reals;"
+    " an attack on the lowest digits of the release is not excluded",
+    "reproducible": "reproducible: the noise can be repeated from a seed, and does not"
+    " protect against anyone who knows the seed",
 }
-
-DELTAS, LOW_RATE = (0.0, 1e-9, 1e-7, 1e-5, 1e-3), 0.001
-LEVELS = ("mu", "misfit", "tpr", "advantage")
-PRECISION, ABSOLUTE = 1e-6, 1e-12  # of levels that are computed again
-PRIVATE = ("counts", "squares")  # parameters that are votes of private records
-LIBRARIES = ("dpnotes", "numpy", "scipy", "dp-accounting", "scikit-learn", "torch")
-KINDS: dict[str, Any] = {
-    "object": dict,
-    "array": list,
-    "string": str,
-    "number": int | float,
-}
-
+NOT_PROTECTED = [
+    "What the release teaches about people in general, and so about a person whose"
+    " record was not used.",
+    "A person with more records than the unit of privacy has.",
+    "Further releases from the same records, fits again among them, and records that"
+    " leak at their source.",
+    "Time, memory, errors, access to the machine, and all else that is not part of the"
+    " release.",
+]
 NEIGHBOURS = {
     "add-remove": (
         "data sets that are equal except for {unit}, which only one of them contains;"
-        " the guarantee also protects whether such a record exists at all"
+        " the guarantee also hides whether such a record exists at all"
     ),
     "zero-out": (
         "data sets that are equal except for {unit}, empty in one of them and without"
-        " any contribution there; the number of records, including empty ones, is"
-        " public"
+        " any contribution there; empty records count in the number of records"
     ),
     "replace-one": (
         "data sets of the same size that are equal except for {unit}, which may have"
-        " any content; the number of records is public"
+        " any content"
     ),
 }
+PROTECTED = "protected; sizes among the parameters are constants, given beforehand"
+PUBLIC = "public"
 
-
-class Audited(Protocol):
-    """Attributes of an audit that a statement reports; an ``AuditReport`` of
-    :mod:`dpnotes.auditing` has them.
-    """
-
-    @property
-    def claim(self) -> PrivacyProfile | None: ...
-    @property
-    def refuted(self) -> bool: ...
-    @property
-    def p_value(self) -> float: ...
-    @property
-    def runs(self) -> int: ...
-    @property
-    def confidence(self) -> float: ...
-    @property
-    def adjacency(self) -> str: ...
-    @property
-    def strategy(self) -> str: ...
-    def epsilon(self, delta: float) -> Any: ...
+DELTAS, LOW_RATE = (0.0, 1e-9, 1e-7, 1e-5, 1e-3), 0.001
+PRECISION, ABSOLUTE = 1e-6, 1e-12  # of levels that are computed again
+PRIVATE = ("counts", "squares")  # parameters that are votes of private records
+LIBRARIES = ("dpnotes", "numpy", "scipy", "dp-accounting", "scikit-learn", "torch")
 
 
 @dataclass(frozen=True, repr=False)
@@ -136,10 +126,9 @@ class PrivacyStatement:
     Parameters
     ----------
     json : str
-        The statement as JSON. It must follow the schema
-        ``dpnotes/accounting/statement.schema.json``, and its digest must match the
-        other entries. The digest shows changes, but it is not a signature: a forger can
-        compute it, too. Use :meth:`verify` to detect forged figures.
+        The statement as JSON. Its digest must match the other entries. The digest shows
+        changes, but it is not a signature: a forger can compute it, too. Use
+        :meth:`verify` to detect forged figures.
 
     Raises
     ------
@@ -148,8 +137,7 @@ class PrivacyStatement:
 
     Source
     ------
-    Near, Darais, Lefkovitz and Howarth (2025), NIST SP 800-226; Nanayakkara, Ghazi and
-    Vadhan (2025) for the fields of the Differential Privacy Deployments Registry.
+    Near, Darais, Lefkovitz and Howarth (2025), NIST SP 800-226.
 
     Examples
     --------
@@ -168,14 +156,28 @@ class PrivacyStatement:
     json: str
 
     def __post_init__(self) -> None:
-        content = _parsed(self.json)
-        _fit(content, SCHEMA, "the statement")
-        if content["digest"] != _digest(content):
+        try:
+            content = json.loads(self.json)
+            written = _written(content)
+            digest = content["digest"]
+            found = _digest(content)
+            page(content, TITLES, whole=False)
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            ArithmeticError,
+        ) as why:
+            raise ValueError(f"json must be the JSON of a statement: {why!r}") from why
+        except RecursionError:
+            raise ValueError("json must be the JSON of a statement") from None
+        if digest != found:
             raise ValueError(
                 "json must have the digest of its content, got another one: the"
                 " statement was changed"
             )
-        object.__setattr__(self, "json", _written(content))
+        object.__setattr__(self, "json", written)
 
     @property
     def content(self) -> dict[str, Any]:
@@ -203,13 +205,13 @@ class PrivacyStatement:
         """Return the page as self-contained HTML: one sheet of A4 unless the
         declarations are long.
         """
-        return page(self.content, SECTIONS, whole=True)
+        return page(self.content, TITLES, whole=True)
 
     def _repr_html_(self) -> str:
-        return page(self.content, SECTIONS, whole=False)
+        return page(self.content, TITLES, whole=False)
 
     def __str__(self) -> str:
-        return text_of(self._repr_html_())
+        return text_of(self.content, TITLES)
 
     __repr__ = __str__
 
@@ -230,19 +232,15 @@ class PrivacyStatement:
             can be started.
         """
         path = Path(path)
-        kind = check.one_of(
-            "the ending of path", path.suffix.lower(), (".json", ".html", ".pdf")
-        )
+        kinds = (".json", ".html", ".pdf")
+        kind = check.one_of("the ending of path", path.suffix.lower(), kinds)
         if kind == ".pdf":
             from dpnotes._chromium import print_page
 
             print_page(self.to_html(), path)
-        else:
-            path.write_text(
-                self.to_json() if kind == ".json" else self.to_html(),
-                encoding="utf-8",
-                newline="\n",
-            )
+            return path
+        text = self.to_json() if kind == ".json" else self.to_html()
+        path.write_text(text, encoding="utf-8", newline="\n")
         return path
 
     def verify(self) -> None:
@@ -267,37 +265,26 @@ class PrivacyStatement:
                 "the statement must describe a profile, got no valid description:"
                 f" {error}"
             ) from error
-        found = {**_figures(profile), "advantage": profile.advantage}
-        figures = {**stated, "advantage": stated["profile"]["advantage"]}
-        levels = {
-            name: math.inf if figures[name] == "infinity" else figures[name]
-            for name in LEVELS
-        }
-        below = [
-            name
-            for name, value in levels.items()
-            if value < found[name] * (1 - PRECISION) - ABSOLUTE
-        ]
-        # an infinite epsilon says that there is none
+        public = content["protection"]["records"] == PUBLIC
+        wrong = []
+        for section, made in _derived(profile, n_public=public).items():
+            told = content[section]
+            if isinstance(made, Mapping):
+                wrong += [name for name, word in made.items() if told[name] != word]
+            elif told != made:
+                wrong.append(section)
+        for name, least in _figures(profile).items():
+            level = math.inf if stated[name] == "infinity" else float(stated[name])
+            if not level >= least * (1 - PRECISION) - ABSOLUTE:
+                wrong.append(name)
         for pair in stated["asked"] + stated["pairs"]:
             delta, epsilon = pair["delta"], pair["epsilon"]
-            if epsilon != "infinity" and delta < profile.delta(epsilon) * (
-                1 - PRECISION
-            ):
-                below.append(f"delta={delta:g}")
-        told = {
-            **content["protection"],
-            "noise": content["implementation"]["noise"],
-            "variant": stated["variant"],
-        }
-        derived = {
-            **_who(profile),
-            "noise": NOISE[profile.implementation],
-            "variant": found["variant"],
-        }
-        if wrong := below + [
-            name for name, word in derived.items() if told[name] != word
-        ]:
+            # an infinite epsilon says that there is none
+            if epsilon == "infinity":
+                continue
+            if not delta >= profile.delta(epsilon) * (1 - PRECISION):
+                wrong.append(f"delta={delta:g}")
+        if wrong:
             raise ValueError(
                 "the statement must say what the profile does, got other values of"
                 f" {', '.join(wrong)}"
@@ -312,7 +299,7 @@ def statement(
     declared: Mapping[str, str] | None = None,
     unprotected: Sequence[str] = (),
     n_public: bool = False,
-    audit: Audited | None = None,
+    audit: Any = None,
 ) -> PrivacyStatement:
     """State on one page what a release with this guarantee does and does not promise.
 
@@ -324,19 +311,19 @@ def statement(
         Deltas for which the page states epsilon, and epsilons for which it states
         delta; these pairs come first.
     declared : mapping of str to str, optional
-        Facts that the profile cannot know: ``name``, ``released``, ``curator``,
-        ``person`` and others. The sections "release" and "process" of
-        ``dpnotes/accounting/statement.schema.json`` list them. An entry that you do not
-        declare is reported as "unknown".
+        Facts that the profile cannot know: ``name``, ``method``, ``released``,
+        ``curator``, ``person`` (how many records a person can have), ``preparation``,
+        ``tuning`` (what choosing the settings cost), ``utility`` and ``notes``. An
+        entry that you do not declare is reported as "unknown".
     unprotected : sequence of str
         Things that are released without protection.
     n_public : bool
         Whether you declare the number of records public, although the adjacency
         ``"add-remove"`` protects it.
     audit : AuditReport, optional
-        Audit to report. The guarantee does not cover the audit's figures, so the audit
-        must have run on public records, or on records that substitute for the private
-        ones.
+        Audit to report, of :mod:`dpnotes.auditing`. The guarantee does not cover the
+        audit's figures, so the audit must have run on public records, or on records
+        that substitute for the private ones.
 
     Returns
     -------
@@ -368,8 +355,8 @@ def statement(
         raise TypeError(
             f"profile must be a PrivacyProfile, got {type(profile).__name__}"
         )
-    n = _public_n(profile, n_public)
-    told = dict(declared or {})
+    _refuse_private(profile, n_public)
+    told = {"method": profile.mechanism, "tuning": UNKNOWN_TUNING, **(declared or {})}
     for name, text in told.items():
         check.one_of("a name in declared", name, TOLD)
         if not isinstance(text, str):
@@ -378,243 +365,119 @@ def statement(
             )
     deltas = np.ravel(check.array("delta", delta, high=1.0))
     epsilons = np.ravel(check.array("epsilon", epsilon))
-    asked = _pairs(profile.epsilon(deltas), deltas) + _pairs(
-        epsilons, profile.delta(epsilons)
-    )
-    fixed = ENTRIES["implementation"]
-    hidden = profile.adjacency == "add-remove" and not n_public
+    asked = _pairs(profile.epsilon(deltas), deltas)
+    asked += _pairs(epsilons, profile.delta(epsilons))
+    made = _derived(profile, n_public=n_public)
+    free = made["protection"]["records"] == PUBLIC
+    listed = ["the number of records", *unprotected] if free else list(unprotected)
     content = {
-        "schema": SECTIONS["schema"]["const"],
-        "release": _filled("release", {"method": profile.mechanism, **told}),
-        "protection": {
-            **_who(profile),
-            "records": (
-                "protected" if hidden else ", ".join(n) or "public, not stated here"
-            ),
-            "unprotected": [
-                *(() if hidden else ("the number of records",)),
-                *unprotected,
-            ],
-        },
+        "form": FORM,
+        "release": _filled("release", told),
+        "protection": {**made["protection"], "unprotected": listed},
         "guarantee": {
-            **_figures(profile),
             "asked": asked,
+            "pairs": _pairs(profile.epsilon(DELTAS), DELTAS),
+            **_figures(profile),
             "profile": profile.to_dict(),
         },
-        "implementation": {
-            "noise": NOISE[profile.implementation],
-            **{
-                name: fixed[name]["const"]
-                for name in ("composition", "post_processing")
-            },
-            "versions": _versions(),
-        },
+        "implementation": {**made["implementation"], "versions": _versions()},
         "process": _filled("process", told),
-        "audit": _filled(
-            "audit", {} if audit is None else _audited(audit, profile, n_public)
-        ),
-        "not_protected": SECTIONS["not_protected"]["const"],
+        "audit": _audited(audit, profile, n_public),
+        "not_protected": NOT_PROTECTED,
     }
     content = json.loads(json.dumps(plain(content), allow_nan=False))
     return PrivacyStatement(json.dumps({**content, "digest": _digest(content)}))
 
 
-def from_dict(description: Mapping[str, Any]) -> PrivacyProfile:
-    """Rebuild a profile from the description that :meth:`PrivacyProfile.to_dict`
-    returns.
-
-    Parameters
-    ----------
-    description : mapping
-        Description with ``mechanism``, ``parameters`` and ``adjacency``. The function
-        also restores the entries status, assumption, source, remark, exactness and
-        implementation. It ignores entries that follow from the curve.
-
-    Returns
-    -------
-    PrivacyProfile
-
-    Raises
-    ------
-    ValueError
-        If no constructor has the name of the mechanism, or the constructor refuses its
-        parameters.
-    KeyError
-        If ``mechanism``, ``parameters`` or ``adjacency`` is missing.
-
-    Source
-    ------
-    Definition: a constructor makes a profile from its parameters.
-
-    Examples
-    --------
-    >>> from dpnotes.accounting import compose, gaussian, laplace
-    >>> profile = compose(gaussian(sigma=2.0), laplace(scale=1.0)).compose(3)
-    >>> from_dict(profile.to_dict()).epsilon(1e-5) == profile.epsilon(1e-5)
-    True
-    """
-    made = _made(
-        description["mechanism"], description["parameters"], description["adjacency"]
-    )
-    words = {
-        name: description[name]
-        for name in REPLACEABLE
-        if description.get(name) is not None
+def _derived(profile: PrivacyProfile, *, n_public: bool) -> dict[str, Any]:
+    """Words that follow from the profile's adjacency, groups and implementation."""
+    unit = _unit(profile)
+    hidden = profile.adjacency == "add-remove" and not n_public
+    return {
+        "form": FORM,
+        "protection": {
+            "unit": unit,
+            "adjacency": profile.adjacency,
+            "neighbours": NEIGHBOURS[profile.adjacency].format(unit=unit),
+            "records": PROTECTED if hidden else PUBLIC,
+        },
+        "implementation": {"noise": NOISE[profile.implementation]},
+        "not_protected": NOT_PROTECTED,
     }
-    return made.with_(
-        **{name: word for name, word in words.items() if word != getattr(made, name)}
-    )
 
 
-def _made(
-    mechanism: str, parameters: Mapping[str, Any], adjacency: str
-) -> PrivacyProfile:
-    """Build by the constructor, then compose and group in the described order, then
-    set the adjacency of the curve.
-    """
-    private = (
-        "squares"
-        if mechanism == "personalised_vote"
-        else "counts"
-        if "counts" in parameters
-        else ""
-    )
-    if private:
-        raise ValueError(
-            f"{private} of {mechanism} are private and must not appear in a description"
-        )
-    plain = {name: value for name, value in parameters.items() if value is not None}
-    given: dict[str, Any] = {
-        name: math.inf if value == "infinity" else value
-        for name, value in plain.items()
+def _figures(profile: PrivacyProfile) -> dict[str, float]:
+    return {
+        "mu": profile.mu,
+        "misfit": profile.misfit,
+        "tpr": float(profile.tpr(LOW_RATE)),
+        "advantage": profile.advantage,
     }
-    steps = [
-        (name, given.pop(name)) for name in plain if step_of(name) in ("times", "group")
+
+
+def _unit(profile: PrivacyProfile) -> str:
+    """Number of records that the guarantee is for, in words."""
+    groups = [
+        count for name, count in profile.parameters.items() if step_of(name) == "group"
     ]
-    first = given.pop("adjacency", adjacency)
-    if mechanism == "compose":
-        profile = compose(*(_part(part, first) for part in given["parts"]))
-    elif mechanism == "subsampled":
-        profile = _sampling.subsampled(_part(given.pop("base"), first), **given)
-    elif mechanism in CONSTRUCTORS:
-        profile = CONSTRUCTORS[mechanism](**given, adjacency=first)
-    else:
-        raise ValueError(
-            "mechanism must be the name of a constructor of profiles, got"
-            f" {mechanism!r}"
-        )
-    for name, count in steps:
-        profile = (
-            profile.compose(count) if step_of(name) == "times" else profile.group(count)
-        )
-    return profile._relabelled(adjacency)
+    size = math.prod(groups)
+    first = profile.parameters.get("adjacency", profile.adjacency)
+    if profile.adjacency == "replace-one" != first:
+        size //= 2  # exchanging is removing and adding
+    unit = "one record" if size == 1 else f"up to {size} records together"
+    within = sum(step_of(name) == "group" for name, _ in _entries(profile.parameters))
+    if within > len(groups):
+        unit += ", or more in the parts that have a group"
+    return unit
 
 
-def _part(part: Mapping[str, Any], adjacency: str) -> PrivacyProfile:
-    """Build a profile that is a parameter of another profile, with the same
-    adjacency.
-    """
-    return _made(
-        part["mechanism"],
-        {name: value for name, value in part.items() if name != "mechanism"},
-        adjacency,
-    )
-
-
-def _public_n(profile: PrivacyProfile, n_public: bool) -> list[str]:
-    """Numbers of records that a profile shows; ValueError if it shows private
-    information.
-    """
-    entries = list(_entries(profile.parameters))
-    if profile.status == "per-instance" or any(name in PRIVATE for name, _ in entries):
+def _refuse_private(profile: PrivacyProfile, n_public: bool) -> None:
+    """Raise ValueError if a page with the profile would show private information."""
+    names = {name for name, value in _entries(profile.parameters) if value is not None}
+    if profile.status == "per-instance" or names & set(PRIVATE):
         raise ValueError(
             "profile must not depend on private records, got one that does: a statement"
             " would reveal them"
         )
-    found = {str(value) for name, value in entries if name == "n" and value is not None}
-    found.update(re.findall(r"\bn=(\d+)", profile.assumption))
-    if found and profile.adjacency == "add-remove" and not n_public:
+    if "n" in names and profile.adjacency == "add-remove" and not n_public:
         raise ValueError(
             f"the profile of {profile.mechanism} shows the number of records, which"
             " adjacency='add-remove' protects: n_public=True declares it public, and"
             " adjacency='zero-out' assumes that it is public"
         )
-    return sorted(found)
 
 
-def _filled(section: str, told: Mapping[str, str]) -> dict[str, str]:
-    """Entries of a section, as declared or by default."""
-    return {
-        name: told.get(name, entry["default"])
-        for name, entry in ENTRIES[section].items()
-    }
-
-
-def _figures(profile: PrivacyProfile) -> dict[str, Any]:
-    pure, some = (
-        profile.epsilon(0.0) < math.inf,
-        profile.advantage < 1 or profile.delta(100.0) < 1,
-    )
-    return {
-        "variant": "Pure DP" if pure else "Approximate DP" if some else "no guarantee",
-        "asked": [],
-        "pairs": _pairs(profile.epsilon(DELTAS), DELTAS),
-        "mu": profile.mu,
-        "misfit": profile.misfit,
-        "tpr": float(profile.tpr(LOW_RATE)),
-    }
-
-
-def _who(profile: PrivacyProfile) -> dict[str, str]:
-    """Unit of privacy, adjacency, and both in words."""
-    groups = [
-        count for name, count in profile.parameters.items() if step_of(name) == "group"
-    ]
-    size = math.prod(groups)
-    if (
-        profile.adjacency == "replace-one"
-        and profile.parameters.get("adjacency", "replace-one") != "replace-one"
-    ):
-        size //= 2  # exchanging is removing and adding
-    unit = "one record" if size == 1 else f"up to {size} records together"
-    if sum(step_of(name) == "group" for name, _ in _entries(profile.parameters)) > len(
-        groups
-    ):
-        unit += ", or more in the parts that have a group"
-    return {
-        "unit": unit,
-        "adjacency": profile.adjacency,
-        "neighbours": NEIGHBOURS[profile.adjacency].format(unit=unit),
-    }
-
-
-def _audited(audit: Audited, profile: PrivacyProfile, n_public: bool) -> dict[str, str]:
-    claim, verdict = "none", "no claim was tested"
+def _audited(audit: Any, profile: PrivacyProfile, n_public: bool) -> dict[str, str]:
+    if audit is None:
+        return {"verdict": "unknown: no audit was given", "evidence": ""}
+    verdict = "no claim was tested"
     if audit.claim is not None:
-        _public_n(audit.claim, n_public)
+        _refuse_private(audit.claim, n_public)
         told, own = audit.claim.to_dict(), profile.to_dict()
         same = all(
             told[name] == own[name] for name in ("mechanism", "parameters", "adjacency")
         )
-        claim = "this guarantee" if same else f"another one: {audit.claim!r}"
-        word = "refuted" if audit.refuted else "not refuted, which is no proof"
-        verdict = (
-            f"{word.upper() if same and audit.refuted else word}; p-value"
-            f" {audit.p_value:.2g}"
-        )
-    return {
-        "verdict": verdict,
-        "claim": claim,
-        "bounds": ", ".join(
-            f"epsilon at least {audit.epsilon(delta):.3g} at delta {delta:g}"
-            for delta in (0.0, 1e-5)
-        ),
-        "evidence": (
-            f"{audit.runs} runs, confidence {audit.confidence:g}, {audit.adjacency},"
-            f" {audit.strategy}; the records that it ran on are public or stand in for"
-            " the private ones"
-        ),
-    }
+        verdict = "not refuted, which is no proof"
+        if audit.refuted:
+            verdict = "REFUTED" if same else "refuted"
+        claim = "this guarantee" if same else f"another guarantee, {audit.claim!r}"
+        verdict = f"{verdict}; p-value {audit.p_value:.2g}; claim: {claim}"
+    bounds = [
+        f"epsilon at least {audit.epsilon(delta):.3g} at delta {delta:g}"
+        for delta in (0.0, 1e-5)
+    ]
+    evidence = (
+        f"{', '.join(bounds)}; {audit.runs} runs, confidence {audit.confidence:g},"
+        f" {audit.adjacency}, {audit.strategy}; on records that are public or stand in"
+        " for the private ones"
+    )
+    return {"verdict": verdict, "evidence": evidence}
+
+
+def _filled(section: str, told: Mapping[str, str]) -> dict[str, str]:
+    """Entries of a section, as declared or unknown."""
+    names = [name for name in TITLES[section] if name != "title"]
+    return {name: told.get(name, UNKNOWN) for name in names}
 
 
 def _versions() -> dict[str, str]:
@@ -651,73 +514,3 @@ def _written(content: Mapping[str, Any]) -> str:
 def _digest(content: Mapping[str, Any]) -> str:
     rest = {name: value for name, value in content.items() if name != "digest"}
     return hashlib.sha256(_written(rest).encode("ascii")).hexdigest()
-
-
-def _parsed(text: str) -> Any:
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len(found := dict(pairs)) < len(pairs):
-            raise ValueError("an entry occurs twice")
-        return found
-
-    def finite(token: str) -> float:
-        if not math.isfinite(value := float(token)):
-            raise ValueError(f"{token} is not a number of JSON")
-        return value
-
-    try:
-        return json.loads(
-            text, object_pairs_hook=once, parse_float=finite, parse_constant=finite
-        )
-    except (ValueError, RecursionError) as error:
-        raise ValueError(
-            f"json must be the JSON of a statement, got unreadable text: {error}"
-        ) from error
-
-
-def _fit(value: Any, schema: Mapping[str, Any], where: str) -> None:
-    """Check a value by the part of JSON Schema that the schema of statements uses."""
-    if "$ref" in schema:
-        schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]]
-    named = schema.get("type", ())
-    kinds = tuple(
-        KINDS[name] for name in ((named,) if isinstance(named, str) else named)
-    )
-    good = not kinds or (isinstance(value, kinds) and not isinstance(value, bool))
-    good = (
-        good
-        and value in schema.get("enum", (value,))
-        and value == schema.get("const", value)
-    )
-    if isinstance(value, str):
-        good = good and re.search(schema.get("pattern", ""), value) is not None
-    elif isinstance(value, int | float):
-        good = good and schema.get("minimum", value) <= value <= schema.get(
-            "maximum", value
-        )
-    if not good:
-        rule = {
-            name: rule
-            for name, rule in schema.items()
-            if name not in ("title", "description", "properties")
-        }
-        raise ValueError(
-            f"{where} must follow the schema of statements, {rule}, got {value!r:.60}"
-        )
-    if isinstance(value, dict):
-        known, others = (
-            schema.get("properties", {}),
-            schema.get("additionalProperties", {}),
-        )
-        wrong = set(schema.get("required", ())) - set(value) or (
-            others is False and set(value) - set(known)
-        )
-        if wrong:
-            raise ValueError(
-                f"{where} must have the entries of the schema of statements; missing or"
-                f" unknown: {sorted(wrong)}"
-            )
-        for name, each in value.items():
-            _fit(each, known.get(name, others), name)
-    elif isinstance(value, list):
-        for each in value:
-            _fit(each, schema.get("items", {}), where)

@@ -1,11 +1,10 @@
-"""The page of a privacy statement: self-contained HTML for phones, for dark mode,
-and for printing on A4.
+"""The page of a privacy statement: self-contained HTML for phones, for dark mode and
+for printing on A4, and the same as text.
 """
 
 from __future__ import annotations
 
 import html
-import re
 import textwrap
 import unicodedata
 from collections.abc import Mapping
@@ -14,12 +13,14 @@ from importlib.resources import files
 from typing import Any
 
 STYLE = files("dpnotes.accounting").joinpath("statement.css").read_text("utf-8")
-UNKNOWN = "unknown"
+WIDTH = 100  # of a page of text
 UP = Context(prec=4, rounding=ROUND_CEILING)  # levels are stated from above
-# characters that reorder others
+# characters that reorder others, and that no page has
 BIDI = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
-# of a profile: another section of the page has them
-ELSEWHERE = ("adjacency", "implementation")
+CONTROL = ("Cc", "Cs", "Zl", "Zp")
+LEVELS = ("mu", "misfit", "tpr", "advantage")
+# of a profile: other sections of the page have them
+ELSEWHERE = ("adjacency", "implementation", "advantage")
 CONDITIONS = {
     "proved": "",
     "assumption": ", if what it assumes holds",
@@ -39,77 +40,74 @@ body { margin: 0; }
 """
 
 
-def page(
-    content: Mapping[str, Any], sections: Mapping[str, Any], *, whole: bool
-) -> str:
+def page(content: Mapping[str, Any], titles: Mapping[str, Any], *, whole: bool) -> str:
     """HTML of a statement: a whole document, or the part that can be placed within
     another.
     """
-    title = "Privacy statement"
-    if (name := content["release"]["name"]) != UNKNOWN:
-        title = _escaped(f"{title}: {name}")
-    parts = [f"<h1>{title}</h1>", *_lead(content)]
-    for section, schema in sections.items():
-        if section not in ("schema", "digest"):
-            parts += [f"<h2>{schema['title']}</h2>", _section(content[section], schema)]
-    parts += [
-        f"<p><b>Digest</b> <code>{content['digest']}</code> (SHA-256, no signature)</p>"
-    ]
-    parts += [f'<p class="sign">{SIGNED}</p>']
-    inner = (
-        f"<style>\n{STYLE}</style>\n<section class='dp-statement'>\n"
-        + "\n".join(parts)
-        + "\n</section>\n"
-    )
-    head = (
-        "<!doctype html>\n<html"
-        f' lang="en">\n<head>\n{HEAD}<title>{title}</title>\n</head>\n<body>\n'
-    )
-    return f"{head}{inner}</body>\n</html>\n" if whole else inner
+    title = _escaped(_title(content))
+    parts = [f"<h1>{title}</h1>"]
+    for kind, sentence in _lead(content):
+        parts.append(f'<p class="{kind}">{_escaped(sentence)}</p>')
+    for heading, rows in _sections(content, titles):
+        parts.append(f"<h2>{heading}</h2>\n<table>")
+        for name, shown in rows:
+            cell = _escaped(shown) if isinstance(shown, str) else _listed(shown)
+            parts.append(f'<tr><th scope="row">{name}</th><td>{cell}</td></tr>')
+        parts.append("</table>")
+    digest = _escaped(content["digest"])
+    parts.append(f"<p><b>Digest</b> <code>{digest}</code> (SHA-256, no signature)</p>")
+    parts.append(f'<p class="sign">{SIGNED}</p>')
+    body = "\n".join(parts)
+    inner = f"<style>\n{STYLE}</style>\n<section class='dp-statement'>\n{body}\n"
+    inner += "</section>\n"
+    if not whole:
+        return inner
+    head = f'<!doctype html>\n<html lang="en">\n<head>\n{HEAD}<title>{title}</title>\n'
+    return f"{head}</head>\n<body>\n{inner}</body>\n</html>\n"
 
 
-def text_of(html_page: str) -> str:
-    """Turn the page into text for a terminal, at most 100 characters wide, without
-    the place to sign.
-    """
-    body = re.sub(r'(?s)<style>.*?</style>|<p class="sign">.*?</p>', "", html_page)
-    for tag, put in (
-        ("</th>", ": "),
-        ("<h2>", "\0"),
-        ("<tr>", "  "),
-        ("</li>", " "),
-        ("<[^>]+>", ""),
-        (r"(?<=\S)  +", " "),
-    ):
-        body = re.sub(tag, put, body)
-    lines = (html.unescape(line) for line in body.splitlines() if line.strip())
+def text_of(content: Mapping[str, Any], titles: Mapping[str, Any]) -> str:
+    """The page as text for a terminal, without the place to sign."""
+    lines = [_title(content), *(sentence for _, sentence in _lead(content))]
+    for heading, rows in _sections(content, titles):
+        lines += ["", heading]
+        for name, shown in rows:
+            words = [shown] if isinstance(shown, str) else shown
+            label = f"{name}: " if name else ""
+            lines += [f"  {label}{word}" for word in words]
+    lines += ["", f"Digest {content['digest']} (SHA-256, no signature)"]
     return "\n".join(
-        textwrap.fill(line, 100, subsequent_indent="    ") for line in lines
-    ).replace("\0", "\n")
+        textwrap.fill(_printable(line), WIDTH, subsequent_indent="    ")
+        for line in lines
+    )
 
 
-def _lead(content: Mapping[str, Any]) -> list[str]:
-    """The guarantee in a sentence, and the reason not to rely on it, if any."""
+def _title(content: Mapping[str, Any]) -> str:
+    name = content["release"]["name"]
+    return "Privacy statement" if name == "unknown" else f"Privacy statement: {name}"
+
+
+def _lead(content: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Class and words of the first sentences: the guarantee, and the reason not to rely
+    on it, if any.
+    """
     guarantee, unit = content["guarantee"], content["protection"]["unit"]
-    told, nothing = guarantee["profile"], guarantee["variant"] == "no guarantee"
+    told = guarantee["profile"]
+    no_epsilon = all(pair["epsilon"] == "infinity" for pair in guarantee["pairs"])
+    certain = guarantee["advantage"] == 1 and no_epsilon
     warnings = {
         "This guarantee is refuted: its figures were claimed, but they do not hold.": (
             told["status"] == "refuted"
         ),
-        "There is no guarantee: the release may reveal a record whole.": nothing,
+        "There is no guarantee: the release may reveal a record whole.": certain,
         "An audit refuted this guarantee, see below.": (
             content["audit"]["verdict"].startswith("REFUTED")
         ),
-        "The noise came from a seed: it does not protect against anyone who knows the seed.": (
-            told["implementation"] == "reproducible"
-        ),
+        "The noise came from a seed: it does not protect against anyone who knows the"
+        " seed.": told["implementation"] == "reproducible",
     }
-    lines = [
-        f'<p class="lead warn">{warning}</p>'
-        for warning, holds in warnings.items()
-        if holds
-    ]
-    if told["exactness"] == "claimed" or nothing:
+    lines = [("lead warn", warning) for warning, holds in warnings.items() if holds]
+    if told["exactness"] == "claimed" or certain:
         return lines
     done = "exchanged" if told["adjacency"] == "replace-one" else "used"
     sentence = (
@@ -117,85 +115,89 @@ def _lead(content: Mapping[str, Any]) -> list[str]:
         f" most 0.1 % false positives, has at most {_level(100 * guarantee['tpr'])} %"
         f" true positives{CONDITIONS[told['status']]}."
     )
-    return [*lines, f'<p class="lead">{_escaped(sentence)}</p>']
+    return [*lines, ("lead", sentence)]
 
 
-def _section(value: Any, schema: Mapping[str, Any]) -> str:
-    if isinstance(value, list):
-        return _shown(value)
-    entries = _entries(value, schema)
-    rows = [
-        (title, _shown(each))
-        for title, each in entries
-        if each not in (UNKNOWN, "", [])
-    ]
-    if unknown := ", ".join(
-        title.lower() for title, each in entries if each == UNKNOWN
-    ):
-        rows.append(("Unknown", unknown))
-    lines = "".join(
-        f'<tr><th scope="row">{title}</th><td>{shown}</td></tr>\n'
-        for title, shown in rows
-    )
-    return f"<table>\n{lines}</table>"
-
-
-def _entries(
-    value: Mapping[str, Any], schema: Mapping[str, Any]
-) -> list[tuple[str, Any]]:
-    """Title and value of each entry, those of the profile in the place of it."""
-    found: list[tuple[str, Any]] = []
-    for name, own in schema["properties"].items():
-        if name == "profile":
-            rest = {
-                each: about
-                for each, about in own["properties"].items()
-                if each not in ELSEWHERE
-            }
-            found += _entries(value[name], {"properties": rest})
-        else:
-            found.append((own["title"], value[name]))
+def _sections(
+    content: Mapping[str, Any], titles: Mapping[str, Any]
+) -> list[tuple[str, list[tuple[str, str | list[str]]]]]:
+    """Heading and rows of each section; entries that are not known share a row."""
+    found = []
+    for section, names in titles.items():
+        rows: list[tuple[str, str | list[str]]] = []
+        unknown = []
+        for name, title in names.items():
+            if name == "title":
+                continue
+            value = content[section][name]
+            if value == "unknown":
+                unknown.append(title.lower())
+            elif name == "profile":
+                rows += _profile(value)
+            elif name in LEVELS:
+                rows.append((title, _level(value)))
+            elif value not in ("", []):
+                rows.append((title, _shown(value)))
+        if unknown:
+            rows.append(("Unknown", ", ".join(unknown)))
+        found.append((names["title"], rows))
+    found.append(("Not protected", [("", [*content["not_protected"]])]))
     return found
 
 
-def _shown(value: Any) -> str:
+def _profile(told: Mapping[str, Any]) -> list[tuple[str, str | list[str]]]:
+    rows = []
+    for name, value in told.items():
+        if name not in ELSEWHERE and value not in ("", {}):
+            rows.append((name.capitalize(), _shown(value)))
+    return rows
+
+
+def _shown(value: Any) -> str | list[str]:
+    if isinstance(value, str):
+        return value
     if isinstance(value, Mapping):
-        pairs = (
+        return ", ".join(
             f"{key}={each}" if isinstance(each, str) else f"{key}={each!r}"
             for key, each in value.items()
         )
-        return _escaped(", ".join(pairs))
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
-        return f"<ul>{''.join(f'<li>{_escaped(each)}</li>' for each in value)}</ul>"
-    if isinstance(value, list):
-        return "; ".join(
-            f"{_epsilon(each['epsilon'])} at delta {_level(each['delta'])}"
-            for each in value
-        )
-    return _escaped(value) if isinstance(value, str) else _level(value)
+    pairs = [each for each in value if isinstance(each, Mapping)]
+    if not pairs:
+        return [*value]
+    return "; ".join(
+        f"{_epsilon(each['epsilon'])} at delta {_level(each['delta'])}"
+        for each in pairs
+    )
 
 
 def _epsilon(value: float | str) -> str:
-    return "no epsilon" if isinstance(value, str) else f"epsilon {_level(value)}"
+    return "no epsilon" if value == "infinity" else f"epsilon {_level(value)}"
 
 
-def _level(value: float) -> str:
+def _level(value: float | str) -> str:
     """A level to four digits, from above."""
+    if value == "infinity":
+        return "infinity"
+    if isinstance(value, str | bool):
+        raise TypeError(f"a level must be a number, got {value!r}")
     return f"{float(UP.create_decimal(repr(float(value)))):g}"
 
 
-def _escaped(text: str) -> str:
-    """Text of a page: markup as text, and characters that no page has, or that
-    reorder it, by their numbers.
+def _listed(items: list[str]) -> str:
+    return f"<ul>{''.join(f'<li>{_escaped(each)}</li>' for each in items)}</ul>"
+
+
+def _printable(text: str) -> str:
+    """Text whose characters that no page has, or that reorder it, are shown by their
+    numbers.
     """
 
     def kept(one: str) -> bool:
-        apart = (
-            unicodedata.category(one) in ("Cc", "Cs", "Zl", "Zp")
-            or unicodedata.bidirectional(one) in BIDI
-        )
-        return one in "\n\t" or not apart
+        apart = unicodedata.category(one) in CONTROL
+        return one in "\n\t" or not (apart or unicodedata.bidirectional(one) in BIDI)
 
-    return html.escape(
-        "".join(one if kept(one) else f"\\u{ord(one):04x}" for one in text)
-    )
+    return "".join(one if kept(one) else f"\\u{ord(one):04x}" for one in text)
+
+
+def _escaped(text: str) -> str:
+    return html.escape(_printable(text))

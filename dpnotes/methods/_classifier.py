@@ -28,7 +28,7 @@ from dpnotes._validation import (
     positive,
     real,
 )
-from dpnotes.accounting import Audited, PrivacyProfile, PrivacyStatement, statement
+from dpnotes.accounting import PrivacyProfile, PrivacyStatement, statement
 from dpnotes.mechanisms import stream
 from dpnotes.methods import _private
 from dpnotes.methods._answers import InferenceBudget, Randomness, secret_seed
@@ -265,7 +265,7 @@ class PrivateClassifier(_private.PrivateClassifier):
         declared: Mapping[str, str] | None = None,
         unprotected: Sequence[str] = (),
         n_public: bool = False,
-        audit: Audited | None = None,
+        audit: Any = None,
     ) -> PrivacyStatement:
         """State what this fit guarantees and what it does not, on one page for
         signature and as JSON.
@@ -295,22 +295,19 @@ class PrivateClassifier(_private.PrivateClassifier):
         """
         check_is_fitted(self)
         name, budget = type(self).__name__, getattr(self, "budget_", None)
-        product, access = "Machine learning model", "Non-interactive"
         released = (
             f"the fitted {name} as publish() gives it, and any number of its"
             " predictions"
         )
         if not self._published:
             number = "any number of" if budget is None else f"at most {budget.answers}"
-            product, access = "Interactive API", "Interactive"
             released = (
                 f"{number} answers of one fitted {name}, which stays with the holder of"
                 " the records"
             )
-        told = {"product_type": product, "access_type": access, "released": released}
-        told |= {
+        told = {
+            "released": released,
             "method": f"dpnotes.{name}",
-            "trust_model": "Central",
             "tuning": getattr(self, "tuning_", TUNING),
         }
         told |= declared or {}

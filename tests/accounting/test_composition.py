@@ -156,7 +156,7 @@ def test_nothing_is_computed_before_the_first_query():
             assert "first query" in repr(both)
             assert not both._release.ready
     both.delta(1.0)
-    assert "(epsilon, delta)" in repr(both)
+    assert "recognised at 0.1 % false alarms" in repr(both)
     again = pickle.loads(pickle.dumps(both))
     assert again.delta(0.5) == both.delta(0.5)
     assert "advantage at most" in str(compose(laplace(scale=1.0), gaussian(sigma=1.0)))
@@ -548,8 +548,8 @@ def test_exactness_of_what_is_composed():
     )
     claimed = compose(KINDS["soft vote, published"], gaussian(sigma=1.0))
     assert (claimed.exactness, claimed.status) == ("claimed", "refuted")
-    assert "claimed (epsilon, delta)" in str(claimed)
-    assert ")-DP at" not in str(claimed)
+    assert "  claimed: epsilon " in str(claimed)
+    assert "claimed" not in str(gaussian(sigma=1.0))
 
 
 def test_the_sampled_laplace_is_that_of_quadrature():
