@@ -36,7 +36,7 @@ from sklearn.utils import Tags, check_consistent_length
 from dpnotes import _gate as gate
 from dpnotes._scikit_learn import BaseEstimator, ClassifierMixin
 from dpnotes._validation import Booleans, Features, Integers, one_of, positive, real
-from dpnotes.accounting import Audited, PrivacyProfile, PrivacyStatement, statement
+from dpnotes.accounting import PrivacyProfile, PrivacyStatement, statement
 from dpnotes.learners import decision_values
 from dpnotes.methods._answers import Randomness, Shared, secret_seed
 
@@ -492,7 +492,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         declared: Mapping[str, str] | None = None,
         unprotected: Sequence[str] = (),
         n_public: bool = False,
-        audit: Audited | None = None,
+        audit: Any = None,
     ) -> PrivacyStatement:
         """State what this fit guarantees and what it does not, on one page for
         signature and as JSON.
@@ -523,21 +523,16 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         fitted = self._bound()
         name = type(self).__name__
         told = {
-            "product_type": "Machine learning model",
-            "access_type": "Non-interactive",
             "released": (
                 f"the fitted {name} as publish() gives it, and any number of its"
                 " predictions"
             ),
             "method": f"dpnotes.{name}",
-            "trust_model": "Central",
             "tuning": getattr(self, "tuning_", TUNING),
         }
         if self._answers_from_records:
             limit = getattr(fitted.budget, "answers", None)
             number = "any number of" if limit is None else f"at most {limit}"
-            told["product_type"] = "Interactive API"
-            told["access_type"] = "Interactive"
             told["released"] = (
                 f"{number} answers of one fitted {name}, which stays with the holder of"
                 " the records"
