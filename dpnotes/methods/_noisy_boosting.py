@@ -1,19 +1,19 @@
-"""Boosting on grids of two columns, one grid after another, with noisy sums of
-clipped gradients in the cells.
+"""A private linear model, and from its logits on boosting on grids of two columns:
+everything is computed from noisy sums of clipped gradients.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.special import softmax
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_softmax, softmax
 
 from dpnotes._validation import (
     Features,
@@ -32,11 +32,35 @@ from dpnotes.preprocessing import PublicScaler
 LEAST, MOST = 20, 100  # chosen grids: one more for each column
 BINS, RATE = 4, 0.5
 DIGITS = 26  # binary ones of a gradient, so that sums of 2^27 of them are exact
+# of which so many are those of a row, where a gradient is multiplied by it
+OF_ROWS = 12
 # norm that a gradient is shortened to: that of two equally likely classes
 LONGEST = math.sqrt(0.5)
 CURVATURE = 0.25  # the largest hessian
-# of the squares of mu; the rest is for the chosen grids
-SHARES = {"histograms": 0.02, "columns": 0.18, "pairs": 0.3}
+STEEPEST = 0.5  # the largest curvature along logits of norm 1
+SHORTER = 1 - 2.0**-40  # leaves room for rounding
+
+# of the squares of mu; the rest is for the linear model and the grids
+SHARES = {"classes": 0.02, "histograms": 0.02, "scale": 0.03}
+# of what the grids have; the rest is for the chosen ones
+OF_GRIDS = {"columns": 0.2, "pairs": 0.3}
+# least share of the linear model, how much more it is at most, and the number of
+# records for each noisy number, in units of the noise, at which half of that is added
+LINEAR = (0.33, 0.58, 110.0)
+
+STEPS = 100
+# of the linear model's descent: the length of all steps together is at most PATH for
+# each column, a multiple of the records in units of the noise, and FASTEST a step
+PATH, HEARD, FASTEST = 24.0, 1.0, 16.0
+# moments of a column in units of half its bounds, as they are supposed before its
+# histogram is seen, and their variances
+MEAN, SECOND = (0.0, 0.25), (0.35, 0.05)
+FLOOR = 0.3  # of a column's variance: rarely used columns are not blown up
+FARTHEST = 3.0  # standard deviations of a column, beyond which it is cut
+REACH = 1.5  # times a typical norm, to which logits are shortened for their factor
+# Newton steps to the factor of all logits, and its least value
+ROUNDS, LEAST_FACTOR = 3, 0.1
+
 HISTOGRAM = 32  # bins of equal width, of which thresholds are drawn
 SPREAD = 0.1  # of the thresholds, that histograms do not move
 COARSE = 3  # bins of a column, where all pairs are looked at
@@ -45,28 +69,32 @@ WIDEST = 64  # columns of which all pairs are looked at
 SMOOTH, ALIKE = 0.8, 0.2
 # of the values of a grid, one of which is supposed
 VARIANCES = np.array([0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0])
-ROWS = 4096  # at a time, where all pairs are looked at
+ROWS = 4096  # at a time
 
 
 @dataclass(eq=False, repr=False)
 class NoisyBoosting(LogitRelease):
-    """Gradient boosting on pairs of columns, by noisy Newton steps: for tables where
-    columns matter in combination.
+    """Gradient boosting on pairs of columns that starts from a private linear model:
+    one estimator for most tables.
 
-    Each step divides the records by a grid of thresholds of one or two columns. For
-    each cell it releases the sums of the clipped gradients and of the hessians of its
-    records, with Gaussian noise. Everything else is computed from released sums,
-    including the columns of the next grid and the values of a step. The values are a
+    Everything is computed from noisy sums over the records, and a later sum may depend
+    on earlier ones. First, the noisy numbers of records of the classes give the logits
+    to start from. Second, histograms of all columns give their centres and the
+    quantiles between which thresholds are drawn. Third, softmax regression is fitted by
+    100 steps along sums of clipped gradients of all records. Fourth, there are grids of
+    thresholds of one or two columns. For each cell of a grid, the sums of the clipped
+    gradients and of the hessians of its records give a Newton step, whose values are a
     posterior mean: the better the sums can be explained by noise alone, the closer this
-    mean is to 0. The fit has four parts. First, histograms of all columns give the
-    quantiles between which thresholds are drawn. Second, there is one grid for each
-    column. Third, there is a coarse grid for each pair of the most promising columns,
-    at most 64 columns. Fourth, there are ``n_trees`` grids of the columns or pairs that
-    promise the largest gain.
+    mean is to 0. There is one grid for each column, then a coarse one for each pair of
+    the most promising columns, at most 64, then ``n_trees`` grids of those columns or
+    pairs that promise the largest gain. Last, one factor of all logits is fitted.
 
-    Use it for tables whose columns matter in combination or by thresholds. If planes
-    separate the classes, :class:`LossPerturbation` is better; for ``delta=0`` use
-    :class:`ClassMeans`.
+    Clipped gradients have another optimum than the frequencies of the classes;
+    probabilities allow for this, so they are honest for rare classes, too.
+
+    Without the linear model (``linear_share=0``) the fit takes less time; for
+    ``delta=0`` use :class:`LossPerturbation` or :class:`ClassMeans`, because pure
+    privacy of so many sums would need far more noise.
 
     Parameters
     ----------
@@ -77,6 +105,11 @@ class NoisyBoosting(LogitRelease):
         They must not be taken from the data; the default suits
         :class:`dpnotes.preprocessing.PublicScaler`. Values outside the bounds fall in
         the outer cells.
+    linear_share : float, in [0, 0.9], optional
+        Part of the budget (of the squared ``mu`` of Gaussian privacy) for the linear
+        model; 0: none. Default: between 0.33 and 0.91, larger where there are many
+        columns and classes for the number of records and epsilon; see :meth:`defaults`.
+        It must be given if the adjacency is ``"add-remove"``.
     n_trees : int, >= 1, optional
         Number of grids in the fourth part. Default: 20 more than there are columns, at
         most 100.
@@ -84,9 +117,9 @@ class NoisyBoosting(LogitRelease):
         Number of bins for each of a grid's two columns. Default: 4.
     learning_rate : float, in (0, 1], optional
         Fraction of each step that is taken. Default: 0.5.
-    adjacency : {"zero-out", "replace-one"}
-        Definition of neighbouring data sets: one record is made empty, or replaced.
-        Replacing needs nearly twice the noise. The number of records is public.
+    adjacency : {"zero-out", "replace-one", "add-remove"}
+        Definition of neighbouring data sets: one record is made empty, replaced, or
+        added or removed. Replacing needs nearly twice the noise.
     classes, random_state, noise_seed
         See :class:`PrivateClassifier`; ``random_state`` draws the thresholds between
         the quantiles, and the order of the columns in the second part.
@@ -102,12 +135,15 @@ class NoisyBoosting(LogitRelease):
         Thresholds of each grid.
     logits_ : ndarray of float64, shape [n_grids, bins^2, n_classes]
         Contributions of the cells to the logits of the classes.
+    linear_ : ndarray of float64, shape [d + 1, n_classes]
+        Weights of the centred columns and of the constant.
     classes_ : ndarray, shape [n_classes]
     n_features_in_ : int
 
     Source
     ------
-    Random splits and noisy Newton steps: Maddock, Cormode, Wang, Maple and Jha (2022);
+    Descent along clipped gradients: Abadi et al. (2016), here with all records in each
+    step; random splits and noisy Newton steps: Maddock, Cormode, Wang, Maple and Jha (2022);
     pairs of columns: Nori, Caruana, Bu, Shen and Kulkarni (2021); adaptive Gaussian
     releases compose: Dong, Roth and Su (2022), Corollary 3.3.
 
@@ -125,49 +161,58 @@ class NoisyBoosting(LogitRelease):
     delta: float
     _: KW_ONLY
     bounds: tuple[ArrayLike, ArrayLike] = (-1.0, 1.0)
+    linear_share: float | None = None
     n_trees: int | None = None
     bins: int | None = None
     learning_rate: float | None = None
     adjacency: str = "zero-out"
 
-    _adjacencies = ("zero-out", "replace-one")
+    _adjacencies = ("zero-out", "replace-one", "add-remove")
+
+    def _rules(self, n: int | None, d: int, n_classes: int) -> dict[str, Any]:
+        rules = {"n_trees": min(LEAST + d, MOST), "bins": BINS, "learning_rate": RATE}
+        if n is None:
+            return {**rules, "linear_share": None}
+        least, more, half = LINEAR
+        numbers = math.sqrt(d * max(n_classes - 1, 1))
+        heard = n / (self._noise() * numbers)
+        return {**rules, "linear_share": least + more / (1 + (heard / half) ** 2)}
+
+    def _noise(self) -> float:
+        """Standard deviation of the noise that one sum of entries in [0, 1] needs."""
+        delta = real("delta", self.delta, high=0.999, open_low=True)
+        sigma = gaussian_sigma(positive("epsilon", self.epsilon), delta)
+        return sigma * (1 + (self.adjacency == "replace-one"))
 
     def _learn(self, records: Records) -> Learned:
+        own: Any = self  # defaults have replaced None
+        bins = at_least("bins", own.bins, 2, most=("the largest number", 16))
+        rate = real("learning_rate", own.learning_rate, high=1, open_low=True)
+        n_trees = at_least_one("n_trees", own.n_trees)
+        linear = real("linear_share", own.linear_share, high=sum(LINEAR[:2]))
         randomness = self._randomness()
-        bins = (
-            BINS
-            if self.bins is None
-            else at_least("bins", self.bins, 2, most=("the largest number", 16))
-        )
-        rate = (
-            RATE
-            if self.learning_rate is None
-            else real("learning_rate", self.learning_rate, high=1, open_low=True)
-        )
-        delta = real("delta", self.delta, high=0.999, open_low=True)
-        exchanged = self.adjacency == "replace-one"
-        sigma = gaussian_sigma(positive("epsilon", self.epsilon), delta)
         box = boxed(self.bounds, records.X)
-        sums = _Sums(records, sigma, exchanged, randomness.generator(0))
+        sums = _Sums(records, self._noise(), self.adjacency, randomness.generator(0))
         generator, d = np.random.default_rng(randomness.learning), records.X.shape[1]
-        n_trees = (
-            min(LEAST + d, MOST)
-            if self.n_trees is None
-            else at_least_one("n_trees", self.n_trees)
-        )
+
+        start = sums.start(SHARES["classes"])
         edges = np.linspace(box.low_, box.high_, HISTOGRAM + 1, axis=1)
-        quantiles = _quantiles(sums.histograms(edges, SHARES["histograms"]))
+        counts, noise = sums.histograms(edges, SHARES["histograms"])
+        quantiles = _quantiles(counts)
+        scaled = _Scaled.of(box, counts, noise, sums.number)
+        weights = np.zeros((d + 1, len(start)))
+        if linear > 0:
+            weights = sums.descend(scaled, linear)
 
         def thresholds(columns: Sequence[int], bins: int) -> Floats:
-            places = (
-                np.arange(1, bins) + generator.uniform(-0.5, 0.5, (len(columns), 1))
-            ) / bins
-            return np.stack(
-                [
-                    np.interp(u, quantiles[j], edges[j])
-                    for u, j in zip(places, columns, strict=True)
-                ]
+            places = np.arange(1, bins) + generator.uniform(
+                -0.5, 0.5, (len(columns), 1)
             )
+            found = [
+                np.interp(u, quantiles[j], edges[j])
+                for u, j in zip(places / bins, columns, strict=True)
+            ]
+            return np.stack(found)
 
         grids: list[tuple[tuple[int, int], Floats, Floats]] = []
         promise: dict[tuple[int, int], float] = {}
@@ -175,64 +220,104 @@ class NoisyBoosting(LogitRelease):
         def step(columns: tuple[int, int], share: float) -> None:
             limits = thresholds(columns, bins)
             cells = _cells(records.X, columns, limits)
-            values, gain = _newton(*sums.grid(cells, bins**2, share), bins)
+            values, gain = _newton(*sums.grid(cells, bins**2, share), bins, odds=d)
             sums.logits += rate * values[cells]
             grids.append((columns, limits, rate * values))
             promise[columns] = gain * (1 - rate) ** 2
 
+        left = 1 - linear - sum(SHARES.values())
+        shares = {name: left * part for name, part in OF_GRIDS.items()}
         for j in generator.permutation(d):
-            step((int(j), int(j)), SHARES["columns"] / d)
+            step((int(j), int(j)), shares["columns"] / d)
         widest = sorted(range(d), key=lambda j: -promise[j, j])[:WIDEST]
         pairs = list(combinations(sorted(widest), 2))
         if pairs:
             coarse = thresholds(range(d), COARSE)
-            codes = np.stack(
-                [
-                    np.searchsorted(*own)
-                    for own in zip(coarse, records.X.T, strict=True)
-                ],
-                axis=1,
-            )
-            released, noise = sums.pairs(codes, np.array(pairs), SHARES["pairs"])
-            promise |= {
-                pair: _newton(cells, noise, COARSE)[1]
-                for pair, cells in zip(pairs, released, strict=True)
-            }
-        left = (
-            1
-            - SHARES["histograms"]
-            - SHARES["columns"]
-            - (SHARES["pairs"] if pairs else 0)
-        )
+            codes = np.empty(records.X.shape, dtype=np.int8)
+            for j, limits in enumerate(coarse):
+                codes[:, j] = np.searchsorted(limits, records.X[:, j])
+            released, noise = sums.pairs(codes, np.array(pairs), shares["pairs"])
+            for pair, cells in zip(pairs, released, strict=True):
+                promise[pair] = _newton(cells, noise, COARSE, odds=d)[1]
+        left -= shares["columns"] + (shares["pairs"] if pairs else 0)
         for _ in range(n_trees):
             step(max(promise, key=lambda columns: promise[columns]), left / n_trees)
+
+        columns, limits, values = zip(*grids, strict=True)
+        own = (np.array(columns), np.stack(limits), np.stack(values))
+        model = Boosted(start, scaled, weights, *own)
+        scale = sums.scale(start, model.typical(), SHARES["scale"])
         profile = gaussian(sigma=1 / math.sqrt(sums.spent), adjacency=self.adjacency)
         about = {
             "status": "proved",
             "source": "Dong et al. (2022)",
             "assumption": "bounds are public",
         }
-        columns, limits, values = zip(*grids, strict=True)
-        model = Grids(np.array(columns), np.stack(limits), np.stack(values))
+        model = replace(model, scale=scale)
         return Learned(profile.with_(**about), model, model.named())
 
 
 @dataclass(frozen=True, eq=False)
-class Grids:
-    """Released grids; see the attributes of :class:`NoisyBoosting`."""
+class _Scaled:
+    """How a row is centred, scaled and shortened to a norm of at most 1, from released
+    numbers; ``length`` is the typical norm before.
+    """
 
+    centre: Floats
+    spread: Floats
+    length: float
+
+    @classmethod
+    def of(cls, box: Any, counts: Floats, noise: float, number: float) -> _Scaled:
+        """From noisy histograms between the bounds: posterior means of the first two
+        moments of each column.
+        """
+        middle, half = (box.low_ + box.high_) / 2, (box.high_ - box.low_) / 2
+        places = (2 * np.arange(HISTOGRAM) + 1) / HISTOGRAM - 1
+        moments = []
+        for power, (supposed, variance) in ((1, MEAN), (2, SECOND)):
+            error = np.square(noise / number) * np.sum(places ** (2 * power))
+            found = counts @ places**power / number
+            trust = variance / (variance + error)
+            moments.append(supposed + trust * (found - supposed))
+        mean, second = np.clip(moments[0], -1, 1), moments[1]
+        variances = np.clip(second - np.square(mean), 0, 1) + FLOOR
+        length = math.sqrt(1 + float(np.sum(1 - FLOOR / variances)))
+        return cls(middle + half * mean, half * np.sqrt(variances), length)
+
+    def rows(self, X: Features) -> Floats:
+        """Rows with a constant, of norm at most 1, shape [n, d + 1]."""
+        rows = np.ones((len(X), X.shape[1] + 1))
+        rows[:, :-1] = np.clip((X - self.centre) / self.spread, -FARTHEST, FARTHEST)
+        norms = np.linalg.norm(rows, axis=1, keepdims=True)
+        return np.asarray(rows * (SHORTER / np.maximum(norms, self.length)))
+
+
+@dataclass(frozen=True, eq=False)
+class Boosted:
+    """Released numbers; see the attributes of :class:`NoisyBoosting`."""
+
+    start: Floats
+    scaled: _Scaled
+    weights: Floats
     features: Integers
     thresholds: Floats
     values: Floats
+    scale: float = 1.0
 
     def logits(self, X: Features) -> Floats:
-        """Logits summed over the grids, shape [n, n_classes]."""
-        logits = np.zeros((len(X), self.values.shape[2]))
+        """Logits of honest probabilities, shape [n, n_classes]."""
+        logits = self.scaled.rows(X) @ self.weights
         for columns, limits, values in zip(
             self.features, self.thresholds, self.values, strict=True
         ):
             logits += values[_cells(X, columns, limits)]
-        return logits
+        return _unclipped(self.start + self.scale * logits)
+
+    def typical(self) -> float:
+        """Norm that the logits, less the start, have for a typical record."""
+        linear = np.square(self.weights).sum() / len(self.weights)
+        return math.sqrt(linear + np.square(self.values).sum(axis=2).mean(axis=1).sum())
 
     def named(self) -> dict[str, Any]:
         """The fitted attributes."""
@@ -240,33 +325,61 @@ class Grids:
             "features_": self.features,
             "thresholds_": self.thresholds,
             "logits_": self.values,
+            "linear_": self.weights,
         }
 
 
 class _Sums:
     """Noisy sums over records, each for a share of the whole squared mu; ``spent``
     is the squared mu used so far.
+
+    Parameters
+    ----------
+    noise : float
+        Standard deviation of the noise of one sum of entries in [0, 1] for the whole
+        budget.
     """
 
     def __init__(
         self,
         records: Records,
-        sigma: float,
-        exchanged: bool,
+        noise: float,
+        adjacency: str,
         generator: np.random.Generator | None,
     ) -> None:
-        self.records, self._sigma, self._generator = records, sigma, generator
-        self.logits = np.zeros((records.n, len(records.classes)))
+        exchanged = adjacency == "replace-one"
+        self.records, self._generator = records, generator
+        self._sigma = noise / (1 + exchanged)
+        self.logits = np.zeros((len(records.X), len(records.classes)))
+        self.number = 0.0
         self.spent = 0.0
         # of the counts of one column; exchanged, a record changes two
-        self._histogram = math.sqrt(1 + exchanged)
-        # of the gradients in a cell; exchanged in one cell, they may be opposite
-        longest = LONGEST * (1 + exchanged)
-        self._grid = math.hypot(longest, CURVATURE)
+        self._count = math.sqrt(1 + exchanged)
+        # of the sum of gradients; exchanged, they may be opposite
+        self._gradient = LONGEST * (1 + exchanged)
+        # of the gradients and hessians in a cell, where exchanged hessians cannot be
+        self._grid = math.hypot(self._gradient, CURVATURE)
 
-    def histograms(self, edges: Floats, share: float) -> Floats:
-        """Counts of the records between the edges [d, bins + 1] of each column;
-        outer bins hold values outside, too.
+    def start(self, share: float) -> Floats:
+        """Logits of the noisy frequencies of the classes; also keeps the noisy number
+        of the records.
+        """
+        n_classes = len(self.records.classes)
+        _, codes = self.records.labelled()
+        found = np.bincount(codes, minlength=n_classes).astype(np.float64)
+        counts, noise = self._noisy(found, self._count, share)
+        counts = np.maximum(counts, noise)
+        self.number = float(counts.sum())
+        frequencies = np.log(counts / self.number)
+        start = frequencies
+        for _ in range(30):  # halves the error at least
+            start = start + frequencies - _unclipped(start[None])[0]
+        self.logits += start
+        return np.asarray(start)
+
+    def histograms(self, edges: Floats, share: float) -> tuple[Floats, float]:
+        """Counts of the records between the edges [d, bins + 1] of each column, and
+        their noise; outer bins hold values outside, too.
         """
         bins, kept = edges.shape[1] - 1, self.records.kept.astype(np.float64)
         found = [
@@ -275,9 +388,63 @@ class _Sums:
             )
             for own, column in zip(edges, self.records.X.T, strict=True)
         ]
-        return self._noisy(
-            np.stack(found), self._histogram * math.sqrt(len(edges)), share
-        )[0]
+        return self._noisy(np.stack(found), self._count * math.sqrt(len(edges)), share)
+
+    def descend(self, scaled: _Scaled, share: float) -> Floats:
+        """Weights of softmax regression on the scaled rows, [d + 1, n_classes], by
+        steps along noisy sums of clipped gradients; its logits are added.
+
+        A row and a gradient are rounded towards zero to so few digits that sums of
+        their products are exact.
+        """
+        X = self.records.X
+        rows = np.empty((len(X), X.shape[1] + 1), dtype=np.float32)
+        for part in self._parts():
+            rows[part] = _truncated(scaled.rows(X[part]), OF_ROWS)
+        weights = np.zeros((rows.shape[1], self.logits.shape[1]))
+        heard = self.number * math.sqrt(share) / (self._sigma * self._gradient)
+        pace = min(min(PATH * X.shape[1], HEARD * heard) / STEPS, FASTEST)
+        for _ in range(STEPS):
+            total = np.zeros_like(weights)
+            for part in self._parts():
+                own = rows[part].astype(np.float64)
+                _, gradients = self._gradients(self.logits[part] + own @ weights, part)
+                total += own.T @ _truncated(gradients, DIGITS - OF_ROWS)
+            noisy, _ = self._noisy(total, self._gradient, share / STEPS)
+            noisy -= noisy.mean(axis=1, keepdims=True)
+            weights += pace / self.number * noisy
+        for part in self._parts():
+            self.logits[part] += scaled.rows(X[part]) @ weights
+        return weights
+
+    def scale(self, start: Floats, typical: float, share: float) -> float:
+        """Factor of the logits, less the start, by Newton steps from 1; each is a
+        posterior mean of the factor, whose prior is normal around 1.
+        """
+        reach = REACH * typical
+        if reach == 0:
+            return 1.0
+        logits = self.logits - start
+        norms = np.linalg.norm(logits, axis=1, keepdims=True)
+        logits *= SHORTER / np.maximum(norms, reach)
+        sensitivity = math.hypot(self._gradient, STEEPEST)
+        # the prior deviates from 1 by 1; all in units of logits of norm 1
+        mean, known, factor = reach, 1 / reach**2, reach
+        for _ in range(ROUNDS):
+            chances, gradients = self._gradients(start + factor * logits)
+            slopes = (gradients * logits).sum(axis=1)
+            tilts = (chances * logits).sum(axis=1)
+            curves = (chances * np.square(logits)).sum(axis=1) - np.square(tilts)
+            curves = np.clip(curves, 0, STEEPEST) * self.records.kept
+            found = _truncated(np.stack([slopes, curves]), DIGITS).sum(axis=1)
+            noisy, noise = self._noisy(found, sensitivity, share / ROUNDS)
+            slope, curve = float(noisy[0]), max(float(noisy[1]), 1.0)
+            target = factor + np.clip(slope / curve, -factor / 2, factor)
+            heard = curve**2 / (noise**2 + curve)
+            mean = (known * mean + heard * target) / (known + heard)
+            known += heard
+            factor = max(mean, LEAST_FACTOR * reach)
+        return float(factor / reach)
 
     def grid(self, cells: Integers, n_cells: int, share: float) -> tuple[Floats, float]:
         """Sums of gradients and hessians in the cells [n] of a grid, [n_cells,
@@ -285,25 +452,21 @@ class _Sums:
         """
         found = [
             np.bincount(cells, weights=column, minlength=n_cells)
-            for column in self._gradients().T
+            for column in self._exact().T
         ]
         return self._noisy(np.stack(found, axis=1), self._grid, share)
 
     def pairs(
-        self, codes: Integers, pairs: Integers, share: float
+        self, codes: NDArray[np.int8], pairs: Integers, share: float
     ) -> tuple[Floats, float]:
         """Sums as of :meth:`grid`, for all pairs of columns at once, from the bins
         [n, d], by products of matrices.
         """
-        gradients, (n, d) = self._gradients(), codes.shape
+        gradients, d = self._exact(), codes.shape[1]
         found = np.zeros((gradients.shape[1], d * COARSE, d * COARSE))
-        for start in range(0, n, ROWS):
-            rows = slice(start, start + ROWS)
-            of = (
-                (codes[rows, :, None] == np.arange(COARSE))
-                .reshape(-1, d * COARSE)
-                .astype(np.float64)
-            )
+        for rows in self._parts():
+            of = codes[rows, :, None] == np.arange(COARSE)
+            of = of.reshape(-1, d * COARSE).astype(np.float64)
             for total, own in zip(found, gradients[rows].T, strict=True):
                 total += (own[:, None] * of).T @ of
         # [pairs, K + 1, bins, bins]
@@ -311,28 +474,33 @@ class _Sums:
         cells = blocks.reshape(len(pairs), gradients.shape[1], -1).swapaxes(1, 2)
         return self._noisy(cells, self._grid * math.sqrt(len(pairs)), share)
 
-    def _gradients(self) -> Floats:
+    def _parts(self) -> Iterator[slice]:
+        """The records, so many at a time that what is made of them stays small."""
+        for start in range(0, len(self.logits), ROWS):
+            yield slice(start, start + ROWS)
+
+    def _gradients(
+        self, logits: Floats, part: slice = slice(None)
+    ) -> tuple[Floats, Floats]:
+        """Probabilities and clipped gradient of each record of a part, both [n,
+        n_classes]; zeros for the gradient of an empty record.
+        """
+        chances = softmax(logits, axis=1)
+        codes = self.records.codes[part, None]
+        gradients = (codes == np.arange(chances.shape[1])) - chances
+        norms = np.linalg.norm(gradients, axis=1, keepdims=True)
+        gradients *= SHORTER * LONGEST / np.maximum(norms, LONGEST)
+        return chances, gradients * (codes < chances.shape[1])
+
+    def _exact(self) -> Floats:
         """Clipped gradient and hessian of each record [n, n_classes + 1], zeros for
         an empty record; sums are exact.
         """
-        n_classes = self.logits.shape[1]
-        chances = softmax(self.logits, axis=1)
-        gradients = (self.records.codes[:, None] == np.arange(n_classes)) - chances
-        norms = np.sqrt(np.square(gradients).sum(axis=1, keepdims=True))
-        gradients *= np.minimum(
-            1.0, LONGEST * (1 - 2.0**-40) / np.maximum(norms, LONGEST / 2)
-        )
-        hessians = (
-            (1 - np.square(chances).sum(axis=1, keepdims=True))
-            * CURVATURE
-            / (1 - 1 / n_classes)
-        )
-        rows = (
-            np.hstack([gradients, np.clip(hessians, 0, CURVATURE)])
-            * self.records.kept[:, None]
-        )
-        exact: Floats = np.ldexp(np.trunc(np.ldexp(rows, DIGITS)), -DIGITS)
-        return exact
+        chances, gradients = self._gradients(self.logits)
+        largest = 1 - 1 / chances.shape[1]
+        spread = (1 - np.square(chances).sum(axis=1, keepdims=True)) / largest
+        hessians = np.clip(spread, 0, 1) * CURVATURE * self.records.kept[:, None]
+        return _truncated(np.hstack([gradients, hessians]), DIGITS)
 
     def _noisy(
         self, values: Floats, sensitivity: float, share: float
@@ -340,6 +508,23 @@ class _Sums:
         noise = sensitivity * self._sigma / math.sqrt(share)
         self.spent += (sensitivity / noise) ** 2
         return add_gaussian(values, sigma=noise, seed=self._generator), noise
+
+
+def _truncated(values: Floats, digits: int) -> Floats:
+    """Values, rounded towards zero to so many binary digits."""
+    return np.asarray(np.ldexp(np.trunc(np.ldexp(values, digits)), -digits))
+
+
+def _unclipped(logits: Floats) -> Floats:
+    """Logits of the frequencies of the classes at which clipped gradients cancel out,
+    where plain ones do at the probabilities of ``logits`` [n, n_classes].
+    """
+    logs = log_softmax(logits, axis=1)
+    chances = np.exp(logs)
+    squares = 1 - 2 * chances + np.square(chances).sum(axis=1, keepdims=True)
+    # by how much the gradient of a record of each class is shortened
+    longer = np.maximum(squares / LONGEST**2, 1)
+    return np.asarray(log_softmax(logs + np.log(longer) / 2, axis=1))
 
 
 def boxed(bounds: Any, X: Features) -> PublicScaler:
@@ -382,13 +567,15 @@ def _kernel(bins: int) -> Floats:
     return np.asarray(np.kron(alike, alike), dtype=np.float64)
 
 
-def _newton(sums: Floats, noise: float, bins: int) -> tuple[Floats, float]:
+def _newton(
+    sums: Floats, noise: float, bins: int, *, odds: float
+) -> tuple[Floats, float]:
     """Values of the cells [bins^2, n_classes], and their gain, from noisy sums of
     gradients and hessians.
 
     The values are a posterior mean. Their prior is Gaussian, with values that are more
-    alike in neighbouring cells. Its variance is 0 or one of a few numbers, all equally
-    likely before the sums are seen.
+    alike in neighbouring cells. Its variance is one of a few numbers, all equally
+    likely before the sums are seen, or 0, which is ``odds`` times as likely.
     """
     n_classes = sums.shape[1] - 1
     gradients = sums[:, :-1] - sums[:, :-1].mean(axis=1, keepdims=True)
@@ -404,6 +591,7 @@ def _newton(sums: Floats, noise: float, bins: int) -> tuple[Floats, float]:
     logs = -0.5 * (
         (n_classes - 1) * np.log(variances) + np.square(seen).sum(axis=1) / variances
     ).sum(axis=1)
+    logs[0] += math.log(odds)
     shrunk = (
         softmax(logs)[:, None] * np.append(0.0, VARIANCES)[:, None] / variances
     ).sum(axis=0)

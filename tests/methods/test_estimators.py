@@ -44,7 +44,9 @@ ESTIMATORS = {
     "ModelSensitivity": methods.ModelSensitivity(**LINEAR),
     "ClassMeans": ClassMeans(1.0, **COMMON),
     "RandomTrees": methods.RandomTrees(1.0, n_trees=3, **COMMON),
-    "NoisyBoosting": methods.NoisyBoosting(1.0, 1e-3, n_trees=3, **COMMON),
+    "NoisyBoosting": methods.NoisyBoosting(
+        1.0, 1e-3, n_trees=3, linear_share=0.5, **COMMON
+    ),
     "LossPerturbation": methods.LossPerturbation(**LINEAR),
     "PredictionSensitivity": methods.PredictionSensitivity(answers=100, **LINEAR),
     "DPSGD": DPSGD(**TRAINING),
@@ -592,7 +594,7 @@ def test_the_guarantee_is_the_budget(name, adjacency, delta):
         epsilon=0.5, delta=delta, adjacency=adjacency
     )
     unknown = (
-        name in ("NoisySGD", "AugmentedSGD", "RandomTrees", "NoisyBoosting")
+        name in ("NoisySGD", "AugmentedSGD", "RandomTrees")
         and adjacency == "add-remove"
     )
     if unknown or (name.endswith(("SGD", "Boosting")) and delta == 0):
