@@ -33,8 +33,8 @@ from dpnotes.learners._descent import epoch_factors as epoch_factors
 from dpnotes.learners._devices import device_name as device_name
 from dpnotes.learners._devices import one_thread as one_thread
 from dpnotes.learners._dp_sgd import dp_sgd_batches as dp_sgd_batches
-from dpnotes.learners._dp_sgd_linear import fit_dp_sgd_linear as fit_dp_sgd_linear
-from dpnotes.learners._dp_sgd_network import fit_dp_sgd_network as fit_dp_sgd_network
+from dpnotes.learners._dp_sgd import fit_dp_sgd_linear as fit_dp_sgd_linear
+from dpnotes.learners._dp_sgd import fit_dp_sgd_network as fit_dp_sgd_network
 from dpnotes.learners._logistic_binary import fit_binary_logistic as fit_binary_logistic
 from dpnotes.learners._logistic_models import LogisticModels as LogisticModels
 from dpnotes.learners._logistic_multinomial import (

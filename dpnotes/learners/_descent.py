@@ -111,7 +111,9 @@ class Optimizer:
 
     def __post_init__(self) -> None:
         check.one_of("optimizer", self.kind, OPTIMIZERS)
-        checked_momentum(self.momentum)
+        check.real(
+            "momentum", self.momentum, high=1.0, below="the steps would not decay"
+        )
         check.real("weight_decay", self.weight_decay)
 
     def over(self, parameters: Iterable[Any]) -> torch.optim.Optimizer:
@@ -133,8 +135,3 @@ class Optimizer:
             weight_decay=self.weight_decay,
             fused=True,
         )
-
-
-def checked_momentum(momentum: float) -> float:
-    """Give the momentum as a float; it must be in [0, 1)."""
-    return check.real("momentum", momentum, high=1.0, below="the steps would not decay")

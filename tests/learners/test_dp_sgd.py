@@ -10,9 +10,9 @@ import torch
 from scipy import stats
 from scipy.special import softmax
 
-from dpnotes.learners import _dp_sgd_linear as linear
 from dpnotes.learners import dp_sgd_batches, fit_dp_sgd_linear
-from dpnotes.learners._dp_sgd import GaussianNoise, Settings
+from dpnotes.learners._clipping import SoftmaxSums
+from dpnotes.learners._dp_sgd import GaussianNoise
 
 CPU = torch.device("cpu")
 N, D, C = 60, 6, 3
@@ -35,23 +35,6 @@ def drawn(n, rate, steps):
 
 def noise(models, size, where, std=1.0):
     return GaussianNoise(0, models, np.full(len(models), std), size, where)
-
-
-def checked(
-    noise_multiplier, clipping_norm, *, n=3, dtype=torch.float64, n_models=None
-):
-    return Settings(
-        torch.zeros(n, dtype=dtype),
-        noise_multiplier,
-        clipping_norm,
-        1.0,
-        1,
-        1.0,
-        n,
-        0,
-        None,
-        n_models,
-    )
 
 
 def test_poisson_batches_are_independent_coins():
@@ -224,13 +207,10 @@ def fixed(X, y, weights, norm):
     + 1], in the dtype of X.
     """
     data = torch.tensor(X)
-    settings = checked(1.0, norm, n=len(X), dtype=data.dtype)
-    job = linear._Job(
-        *linear._scaled(data, norm), torch.tensor(y), len(weights), settings, 0.0, False
-    )
     held = data.new_zeros(1, len(weights), X.shape[1] + 1)
     held[0, :, : X.shape[1]] = torch.tensor(weights)
-    sums = linear._ClippedSums(job, held)(torch.arange(len(X))[None], None)[0]
+    whole = torch.arange(len(X))[None]
+    sums = SoftmaxSums(data, torch.tensor(y), norm)(held, whole, None)[0]
     return sums.numpy().astype(np.float64)
 
 
@@ -247,7 +227,7 @@ def test_an_example_of_large_logits_leaves_the_others_alone(rows):
 
 def test_a_plan_of_any_length_gives_the_same(rows, monkeypatch):
     whole = fit(rows, n_repeats=3, noise_multiplier=1.0)
-    monkeypatch.setattr("dpnotes.learners._dp_sgd_linear.PLAN_ROWS", 1)
+    monkeypatch.setattr("dpnotes.learners._dp_sgd.PLAN_ROWS", 1)
     np.testing.assert_array_equal(
         fit(rows, n_repeats=3, noise_multiplier=1.0).weights, whole.weights
     )

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 import torch
 
+from dpnotes.learners._clipping import ROOM, clipped_sums
 from dpnotes.learners._devices import full_float32
-from dpnotes.learners._dp_sgd import ROOM
-from dpnotes.learners._dp_sgd_clipping import clipped_sums
 from tests.learners.test_dp_sgd import fixed
 from tests.learners.test_dp_sgd_networks import NETWORKS, problem
 
@@ -61,8 +60,8 @@ def test_networks(name, dtype, norm):
     clipped = clipped_sums(network)
 
     def sums(x, y, norm):
-        found, _ = clipped(x, y, norm * (1 - ROOM[dtype]))
-        flat = torch.cat([value.flatten() for value in found.values()])
+        found, _ = clipped(x, y, norm)
+        flat = torch.cat([value.flatten() for value in found])
         return flat.double().numpy()
 
     with full_float32():

@@ -1,0 +1,216 @@
+"""Sums of clipped gradients: of softmax regressions in closed form, and of networks from
+the gradient of every example.
+
+For an example x of class y with probabilities p, the gradient of a softmax regression
+[C, d + 1] is the outer product of the residual p - e_y and (x, 1). Its norm is
+therefore |p - e_y| sqrt(|x|^2 + 1). The clipped sum is one matrix product with scaled
+residuals, and no per-example gradient is ever formed. Weights are [R, C, d + 1] and
+logits [R, C, batch], with the short axis first, which is several times faster than
+last.
+
+For a network ``torch.func`` (vmap of grad) computes the gradient of each example as if
+it were alone, so that nothing in a network can carry one example into the gradient of
+another.
+
+In both, norms are clipped to a bound that lies :data:`ROOM` below the clipping norm, and
+float32 keeps all its digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad_and_value, vmap
+from torch.nn.functional import cross_entropy
+
+from dpnotes.learners._chunks import slices, temporary_bytes
+from dpnotes.learners._network_initial import try_example
+
+# of a clipping norm, kept free for the rounding of norms and factors
+ROOM = {torch.float32: 2.0**-18, torch.float64: 2.0**-40}
+# norms with squares to spare
+SAFE = {torch.float32: (2.0**-30, 2.0**60), torch.float64: (2.0**-300, 2.0**500)}
+# rows of which a copy in float64 is made at once
+NORM_ROWS = 2**12
+# bytes of one micro-batch: more leaves the caches, less wastes the calls
+CPU_BUDGET = 48 * 2**20
+
+Clipped = Callable[[Tensor, Tensor, float], tuple[list[Tensor], Tensor]]
+
+
+class SoftmaxSums:
+    """Sums of clipped gradients of softmax regressions with intercepts.
+
+    Each row is multiplied by its scale: 1, or for a row whose norm is too large to be
+    squared, or to be multiplied by a residual whose square is not normal, the power of
+    two that brings its largest entry to [1, 2).
+
+    Parameters
+    ----------
+    X : torch.Tensor, shape [n, d]
+        Rows, which are changed.
+    y : torch.Tensor of int64, shape [n]
+    clipping_norm : float, > 0
+    """
+
+    def __init__(self, X: Tensor, y: Tensor, clipping_norm: float) -> None:
+        most = torch.finfo(X.dtype).max
+        # entries that are beyond the dtype they were converted to
+        X.clamp_(-most, most)
+        self._X = X
+        self._y = y
+        self._bound = clipping_norm * (1 - ROOM[X.dtype])
+        self._scales: Tensor | None = None
+        norms = row_norms(X)
+        # of the constant 1 of the intercept
+        constant = torch.ones_like(norms)
+        huge = norms > SAFE[X.dtype][1] * min(1.0, clipping_norm)
+        if huge.any():
+            exponents = (torch.frexp(X.abs().amax(1)).exponent - 1).clamp(min=0) * huge
+            scales = np.ldexp(1.0, -exponents.cpu().numpy())
+            constant = torch.from_numpy(scales).to(norms)
+            self._scales = constant.to(X.dtype)
+            X *= self._scales[:, None]
+            norms = row_norms(X)
+        self._squares = (norms.square() + constant.square()).to(X.dtype)
+        # memory that each call uses again
+        self._rows = X.new_empty(0, X.shape[1])
+        self._sums = X.new_empty(0)
+
+    def __call__(self, weights: Tensor, batch: Tensor, counts: Tensor | None) -> Tensor:
+        """Sums [R, C, d + 1] of models with weights [R, C, d + 1], which the next call
+        overwrites.
+
+        ``batch`` [1 or R, B] lists rows, of which those in ``counts`` are in the batch.
+        """
+        models, classes, columns = weights.shape
+        groups, size = batch.shape
+        if self._sums.shape != weights.shape:
+            self._sums = torch.empty_like(weights)
+        if size == 0:
+            return self._sums.zero_()
+        d = columns - 1
+        x = self._gathered(batch.flatten()).view(groups, size, d)
+        # with shared batches (one group) all models' classes are rows of one product
+        flat = weights[:, :, :d].reshape(groups, -1, d)
+        residual = torch.bmm(flat, x.mT).view(models, classes, size)
+        scales = None if self._scales is None else self._scales[batch]
+        if scales is not None:
+            residual /= scales[:, None]
+        residual += weights[:, :, d:]
+        residual = torch.softmax(residual, dim=1)
+        target = self._y[batch].view(groups, 1, size).expand(models, 1, size)
+        residual.scatter_add_(1, target, residual.new_full((), -1).expand(target.shape))
+        # all classes of an example are NaN, or none
+        residual.nan_to_num_()
+        squares = residual.square().sum(1)
+        factor = self._bound / (squares * self._squares[batch]).sqrt_()
+        if scales is None:
+            factor.clamp_(max=1)
+        else:
+            # a residual whose square is not normal counts as 0 where the row is large
+            lost = (squares < SAFE[x.dtype][1] ** -2) & (scales < 1)
+            factor = torch.minimum(factor, 1 / scales).masked_fill(lost, 0)
+        if counts is not None:
+            factor = factor * counts
+        residual *= factor[:, None]
+        products = torch.bmm(residual.view(groups, -1, size), x)
+        self._sums[:, :, :d] = products.view(models, classes, d)
+        if scales is not None:
+            residual *= scales[:, None]
+        self._sums[:, :, d] = residual.sum(2)
+        return self._sums
+
+    def _gathered(self, rows: Tensor) -> Tensor:
+        if len(self._rows) < len(rows):
+            self._rows = self._X.new_empty(len(rows), self._X.shape[1])
+        return torch.index_select(self._X, 0, rows, out=self._rows[: len(rows)])
+
+
+def row_norms(X: Tensor) -> Tensor:
+    """L2 norms [n] of rows, in float64: in float32 equal entries of a long row add up
+    to an error of 1e-5.
+    """
+    parts = [
+        torch.linalg.vector_norm(X[part], dim=1, dtype=torch.float64)
+        for part in slices(len(X), NORM_ROWS)
+    ]
+    return torch.cat(parts)
+
+
+def clipped_sums(network: nn.Module) -> Clipped:
+    """Make the function of x [b, ...], y [b] and a clipping norm that gives clipped sums.
+
+    It returns the sums over the examples of min(1, bound / |g|) g for each trained
+    parameter, where |g| is the L2 norm over all of them, and the losses [b]. Examples
+    whose gradient or its squared norm is not finite are left out of both.
+    """
+
+    def loss(
+        trained: dict[str, Tensor], fixed: dict[str, Tensor], x: Tensor, y: Tensor
+    ) -> Tensor:
+        logits = functional_call(network, {**trained, **fixed}, (x[None],))
+        return cross_entropy(logits, y[None])
+
+    each = vmap(grad_and_value(loss), in_dims=(None, None, 0, 0))
+
+    def sums(x: Tensor, y: Tensor, clipping_norm: float) -> tuple[list[Tensor], Tensor]:
+        trained: dict[str, Tensor] = {}
+        fixed: dict[str, Tensor] = {}
+        for name, value in network.named_parameters():
+            part = trained if value.requires_grad else fixed
+            part[name] = value.detach()
+        if not len(x):
+            zeros = [torch.zeros_like(value) for value in trained.values()]
+            return zeros, x.new_zeros(0)
+        found, losses = each(trained, fixed, x, y)
+        gradients = list(found.values())
+        norms = gradient_norms(gradients)
+        known = norms.isfinite()
+        if not bool(known.all()):
+            gradients = [gradient[known] for gradient in gradients]
+            norms = norms[known]
+            losses = losses[known]
+        bound = clipping_norm * (1 - ROOM[x.dtype])
+        # exactly 1 for a norm of 0 and for an infinite bound
+        factors = (bound / norms).clamp(max=1).to(x.dtype)
+        total = [(factors @ g.flatten(1)).view(g.shape[1:]) for g in gradients]
+        return total, losses
+
+    return sums
+
+
+def gradient_norms(gradients: list[Tensor]) -> Tensor:
+    """L2 norms [b] of the examples' gradients [b, ...], over all parameters together,
+    in float64.
+
+    Only the weights of one unit are added up in the dtype of the gradients. In float32
+    a sum over all parameters can be wrong by 1e-5.
+    """
+    squares = []
+    for gradient in gradients:
+        units = gradient.shape[1] if gradient.ndim > 2 else 1
+        rows = gradient.reshape(len(gradient), units, -1)
+        norms = torch.linalg.vector_norm(rows, dim=2)
+        squares.append(norms.double().square().sum(1))
+    return torch.stack(squares).sum(0).sqrt()
+
+
+def micro_batch_size(network: nn.Module, example: Tensor) -> int:
+    """Number of examples to process at once, which depends on the caches of a CPU or
+    the free memory of a GPU.
+    """
+    numbers = sum(
+        parameter.numel()
+        for parameter in network.parameters()
+        if parameter.requires_grad
+    )
+    # an output and its gradient, and the example's gradient of the parameters
+    bytes_per_example = example.element_size() * (
+        numbers + 2 * try_example(network, example)[1]
+    )
+    budget = temporary_bytes(example.device, on_cpu=CPU_BUDGET)
+    return max(1, budget // bytes_per_example)
