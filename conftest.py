@@ -43,6 +43,7 @@ REMEDIES = {
         f"install Chromium or Chrome, or run `{BIN}/playwright install chromium`"
     ),
     "gpu": "run them on a machine with CUDA",
+    "node": "install Node.js, which runs the JavaScript of the figures",
     "pages": f"{BIN}/dpnotes build",
 }
 
@@ -64,6 +65,8 @@ def _is_here(name: str) -> bool:
         import torch
 
         return torch.cuda.is_available()
+    if name == "node":
+        return shutil.which("node") is not None
     if name == "pages":
         return (ROOT / "_build" / "html" / "index.html").is_file()
     if name in data.NAMES:

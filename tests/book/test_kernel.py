@@ -1,7 +1,6 @@
 """The figures' closed forms in JavaScript, against the library."""
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 from dpnotes import accounting
 
 KERNEL = Path(__file__).parents[2] / "book" / "_static" / "kernel.js"
-NODE = shutil.which("node")
 ROUND = 1e-9
 EPSILONS = [0.0, 1e-3, 0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 100.0]
 RATES = [0.0, 1e-12, 1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.999, 1.0]
@@ -40,11 +38,11 @@ console.log(JSON.stringify(found));
 """
 
 
-@pytest.mark.skipif(NODE is None, reason="node is not installed")
+@pytest.mark.needs("node")
 def test_closed_forms_equal_the_library():
     asked = {"cases": [case[:2] for case in CASES], "epsilons": EPSILONS}
     done = subprocess.run(
-        [NODE, "-e", PROGRAM],
+        ["node", "-e", PROGRAM],
         input=json.dumps(asked | {"rates": RATES}),
         capture_output=True,
         text=True,
