@@ -16,6 +16,7 @@ from scipy import integrate, stats
 from dpnotes.accounting import (
     approximate,
     bagging,
+    dp_sgd,
     gaussian,
     hockey_stick,
     pure,
@@ -369,6 +370,43 @@ def test_composition_of_samples_of_fixed_size(replace):
     ten = one.compose(10)
     assert one.advantage < ten.advantage < 10 * one.advantage
     assert one.epsilon(1e-6) < ten.epsilon(1e-5) <= 10 * one.epsilon(1e-6)
+
+
+def test_batches_of_fixed_size_need_twice_the_sensitivity():
+    """With sensitivity 1 the account claims 0.302; some records attain three times
+    that.
+    """
+
+    def epsilon(sensitivity):
+        base = gaussian(sigma=2.0, sensitivity=sensitivity, adjacency="replace-one")
+        profile = subsampled(base, n=10_000, subsample=100).compose(200)
+        return profile.epsilon(1e-5)
+
+    # all others pull one way: the sum moves by two norms, or not at all
+    attained = dp_sgd(noise_multiplier=1.0, sample_rate=0.01, steps=200).epsilon(1e-5)
+    assert epsilon(1.0) == pytest.approx(0.302, abs=5e-4)
+    assert epsilon(2.0) == pytest.approx(1.010, abs=5e-4)
+    assert 3 * epsilon(1.0) < attained < epsilon(2.0)
+
+
+@pytest.mark.parametrize("sigma", [0.7, 1.0])
+def test_shuffled_batches_are_not_poisson_batches(sigma):
+    """One pass of two batches, by quadrature: the record pulls against all others, or
+    is empty.
+    """
+    y = np.linspace(-8 * sigma, 2 + 8 * sigma, 1201)
+    with_record, others, emptied = (
+        stats.norm.pdf(y, mean, sigma) for mean in (2, 0, 1)
+    )
+    joint = [
+        (np.outer(own, others) + np.outer(others, own)) / 2 * (y[1] - y[0]) ** 2
+        for own in (with_record, emptied)
+    ]
+    account = {"sample_rate": 0.5, "steps": 2, "adjacency": "zero-out"}
+    poisson = dp_sgd(noise_multiplier=sigma, **account).delta(1.0)
+    exact = np.maximum(0.0, joint[0] - np.e * joint[1]).sum()
+    exact = max(exact, np.maximum(0.0, joint[1] - np.e * joint[0]).sum())
+    assert 1.4 * poisson < exact <= gaussian(sigma=sigma).delta(1.0)
 
 
 OTHER = pure(1.0, adjacency="replace-one")

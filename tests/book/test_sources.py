@@ -41,6 +41,23 @@ def texts(page):
     )
 
 
+NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+
+
+def test_tests_that_a_page_names_exist():
+    """A table of pitfalls names the test that guards against each of them."""
+    named = {
+        found
+        for page in PAGES
+        for text in texts(page)
+        for found in NAMED_TEST.findall(text)
+    }
+    assert named
+    for file, name in sorted(named):
+        source = (book_folder() / file).read_text(encoding="utf-8")
+        assert f"\ndef {name}(" in source, f"{file} has no {name}"
+
+
 def fence_faults(text):
     """What is wrong with the fences of a Markdown text, in words."""
     faults = []
