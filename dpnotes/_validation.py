@@ -25,8 +25,7 @@ Features = NDArray[np.floating]  # float32 or float64
 # different numbers that are taken for labels where no classes are declared
 MOST_CLASSES = 50
 CONTINUOUS = (
-    "a number to predict: cut it at public thresholds, or use"
-    " diffprivlib.models.LinearRegression"
+    "a number to predict: cut it at public thresholds, as there is no regression here"
 )
 FIRST = "the first argument"  # where the teachers' learner stood
 Kind = TypeVar("Kind", bound=Callable[..., Any])
