@@ -59,7 +59,7 @@ def published_store(name: str) -> Path:
     FileNotFoundError
         If there is no book, neither here nor in the package.
     """
-    return _or_packaged() / "book" / "results" / f"{name}.csv"
+    return book_or_packaged() / "book" / "results" / f"{name}.csv"
 
 
 def paper_file(name: str) -> Path:
@@ -99,7 +99,14 @@ def unfinished(folder: Path) -> dict[str, int]:
     return sizes
 
 
-def _or_packaged() -> Path:
+def book_or_packaged() -> Path:
+    """Give the folder of the book or, without one, of the copy in the package.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is neither.
+    """
     try:
         return book_folder()
     except FileNotFoundError:

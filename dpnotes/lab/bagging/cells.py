@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -152,6 +153,17 @@ def orderings(
         for gap in steps([mean(line, "accuracy") for line in curve.to_dict("records")])
     ]
     return judged("paper", tables, found, to=noisy)
+
+
+def counted(outcomes: Iterable[str]) -> str:
+    """Say how often there is each outcome or verdict.
+
+    Examples
+    --------
+    >>> counted(["gap", "agrees", "gap"])
+    '2 gap, 1 agrees'
+    """
+    return ", ".join(f"{n} {outcome}" for outcome, n in Counter(outcomes).items())
 
 
 def differences(replacement: pd.DataFrame) -> list[Mean]:

@@ -264,7 +264,6 @@ def more_accurate() -> list[Finding]:
         max(points),
         larger,
         tuned.count("ahead"),
-        len(ahead["2b"]),
     )
 
 

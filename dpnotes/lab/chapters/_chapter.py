@@ -24,7 +24,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from dpnotes.lab._places import PACKAGE, book_folder
+from dpnotes.lab._places import PACKAGE, book_folder, book_or_packaged
 
 _LINE = re.compile(r"(\w+) = (.+?)(?:  # (.+))?")
 _RULE = re.compile(
@@ -215,8 +215,9 @@ def check(
         try:
             checked[name] = _fitted(value, default)
         except (TypeError, ValueError, SyntaxError):
+            kind = _KINDS[type(default)] + (f", {rule.text}" if rule else "")
             raise TypeError(
-                f"{must} {_KINDS[type(default)]}, such as {default!r}, got {value!r}"
+                f"{must} {kind}, such as {default!r}, got {value!r}"
             ) from None
         if rule and (wrong := rule.wrong(checked[name])):
             within = (
@@ -370,7 +371,13 @@ class Chapter:
         TypeError
             If a value has another type than the default of the chapter.
         """
-        return check(self.parameters, given, self.name)
+        checked = check(self.parameters, given, self.name)
+        # noticed before anything is computed
+        if checked.get("device") == "cuda":
+            from dpnotes.learners import device_name
+
+            device_name("cuda")
+        return checked
 
     def digest(self, parameters: Mapping[str, Any] | None = None) -> str:
         """Compute the SHA-256 sum of everything that determines the executed chapter.
@@ -484,6 +491,30 @@ def chapter(name: str, root: Path | None = None) -> Chapter:
     if name not in known:
         raise ValueError(f"unknown chapter {name!r}; known: {', '.join(known)}")
     return known[name]
+
+
+def check_parameters(name: str, namespace: dict[str, Any]) -> None:
+    """Check the parameters of a chapter that runs, whoever has set them, and give them
+    the types of the chapter.
+
+    Each chapter calls this function before it computes anything, so that a wrong value
+    of plain papermill or of an editor is named as `dpnotes run` would name it.
+
+    Parameters
+    ----------
+    name : str
+        Name of the chapter.
+    namespace : dict
+        ``globals()`` of the notebook.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As in :meth:`Chapter.check`.
+    """
+    running = chapter(name, book_or_packaged())
+    given = {parameter: namespace[parameter] for parameter in running.parameters}
+    namespace.update(running.check(given))
 
 
 def _told(parameters: Mapping[str, Any]) -> bytes:

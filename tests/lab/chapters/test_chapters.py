@@ -2,6 +2,7 @@
 book is run here.
 """
 
+import ast
 import io
 import json
 import os
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from dpnotes.lab import chapters, store
 from dpnotes.lab.chapters import _chapter, _display, _execute
@@ -292,6 +294,35 @@ class TestBook:
 
 def square(x):
     return {"y": x * x}
+
+
+# the corrections need none of this package
+CHECKED = [each for each in chapters.all_chapters() if "corrections" not in each.folder]
+
+
+@pytest.mark.parametrize("chapter", CHECKED, ids=lambda chapter: chapter.name)
+def test_a_chapter_checks_its_parameters_first_whoever_set_them(chapter):
+    cells = json.loads(chapter.source.read_text())["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    call = f'check_parameters("{chapter.name}", globals())'
+    before, _, _ = code[1].partition(call)
+    assert call in code[1]
+    # nothing but imports comes before it
+    assert all(
+        isinstance(part, ast.ImportFrom | ast.Import) for part in ast.parse(before).body
+    )
+    own = {name: each.default for name, each in chapter.parameters.items()}
+    for name in own:
+        with pytest.raises((TypeError, ValueError), match=f"parameter '{name}' of"):
+            chapters.check_parameters(chapter.name, own | {name: object()})
+    chapters.check_parameters(chapter.name, own)
+
+
+def test_a_device_that_is_not_here_is_named_before_anything_is_computed(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for name in ("bagging", "intrinsic_sgd_evidence"):
+        with pytest.raises(ValueError, match="PyTorch sees no GPU"):
+            chapters.chapter(name).check({"device": "cuda"})
 
 
 def test_a_run_shows_titles_what_is_reused_and_a_bar(tmp_path):
