@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 LEARN = (
-    "click",
     "joblib",
     "matplotlib",
     "pandas",

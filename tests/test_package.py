@@ -73,7 +73,7 @@ print(1.0 < composed.epsilon(1e-5) < 1.5, dp_sgd(noise_multiplier=1.0, sample_ra
         ("from dpnotes.methods import Bagging", "learn", "sklearn"),
         ("import dpnotes.learners", "learn", "torch"),
         ("dpnotes.data.load('digits')", "learn", "pandas"),
-        ("import dpnotes.lab.cli", "learn", "torch"),
+        ("import dpnotes.lab.own_training", "learn", "torch"),
         ("import dpnotes.lab.chapters", "book", "papermill"),
         ("import dpnotes.lab.store", "book", "tqdm"),
     ],
@@ -87,14 +87,48 @@ def test_missing_extra_says_which_command_installs_it(statement, extra, hidden):
     )
 
 
-def test_command_line_without_its_extra_is_one_line():
-    done = without(["click", "torch"], "from dpnotes.__main__ import main\nmain()")
-    assert done.returncode == 1
-    message = (
-        f"dpnotes.lab needs the extra [learn]: {install_command('learn')} (not"
-        " installed: click, torch)"
-    )
-    assert done.stderr == f"dpnotes: {message}\n"
+COMMAND = "import sys\nfrom dpnotes.__main__ import main\nsys.argv[1:] = {}\nmain()"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["guarantee", "gaussian", "--sigma", "2"]]
+)
+def test_these_commands_need_no_extra(arguments):
+    done = without(EXTRAS["book"], COMMAND.format(arguments))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["data", "status"], ["compare", __file__, "--epsilon", "1", "--public"]],
+)
+def test_a_command_without_its_extra_is_one_line(arguments):
+    done = without(["torch"], COMMAND.format(arguments))
+    message = f"the extra [learn]: {install_command('learn')} (not installed: torch)"
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith("Error: dpnotes.data needs")
+    assert message in done.stderr
+
+
+def test_foreseen_faults_of_a_table_are_told_without_importing_torch(tmp_path):
+    (tmp_path / "few.csv").write_text("a,b\n1,2\n")
+    table = str(tmp_path / "few.csv")
+    for arguments in (
+        ["compare", table, "--epsilon", "1", "--public"],
+        ["audit", "no.py:train", "--data", table],
+        ["data", "draft", table],
+    ):
+        code = COMMAND.format(arguments).replace(
+            "main()",
+            """
+try:
+    main()
+except SystemExit:
+    pass
+assert not {"torch", "sklearn"} & {*sys.modules}""",
+        )
+        done = without([], code)
+        assert done.returncode == 0, done.stderr
 
 
 def test_light_commands_do_not_need_the_book():
@@ -102,8 +136,7 @@ def test_light_commands_do_not_need_the_book():
     assert without({*EXTRAS["book"]} - {*EXTRAS["learn"]}, light).returncode == 0
     done = without(
         ["papermill"],
-        "import sys\nfrom dpnotes.__main__ import main\nsys.argv[1:] ="
-        " ['build']\nmain()",
+        COMMAND.format(["build"]),
     )
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert done.stderr.startswith("Error: the book needs the extra [book]: ")

@@ -8,11 +8,6 @@ Most of this package is useful only with the book, in a checkout or in a folder 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from dpnotes import _extras
-
-# of the book too: what reads or writes it, by way of _places
-_extras.require("learn", part="dpnotes.lab")
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

@@ -1,9 +1,9 @@
 """The command line: build the book, execute a chapter, manage its results and its data.
 
 Every command is a few lines over :mod:`dpnotes.lab.chapters`, :mod:`dpnotes.lab.store`
-and :mod:`dpnotes.data`. These packages are imported where they are used, so ``dpnotes
---help`` is quick, and ``compare``, ``audit``, ``guarantee`` and ``data`` need only the
-extra [learn].
+and :mod:`dpnotes.data`. These packages are imported where they are used, after what was
+typed and the file of a table are checked, so ``dpnotes --help`` is quick, ``guarantee``
+needs no extra, and ``compare``, ``audit`` and ``data`` need only the extra [learn].
 """
 
 from __future__ import annotations
@@ -708,7 +708,6 @@ def compare_methods(
     For example: dpnotes compare older.csv --target ill --epsilon 1 --delta 1e-5
     --public. For a private table, take NoisyBoosting without a comparison.
     """
-    from dpnotes.comparing import compare, shown
     from dpnotes.data import load_file
 
     if not public:
@@ -719,6 +718,8 @@ def compare_methods(
         )
     own = load_file(table, target=target)
     X, y = own.records()
+    from dpnotes.comparing import compare, shown
+
     found = compare(X, y, bounds=(-1, 1), random_state=seed, n_jobs=jobs, **given)
     click.echo(shown(found).to_string(index_names=False))
     for name, note in found["note"][found["note"] != ""].items():

@@ -14,14 +14,16 @@ from collections import UserDict
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import joblib
 
 from dpnotes import _validation as check
 from dpnotes.accounting import approximate
-from dpnotes.auditing import AuditReport, audit
 from dpnotes.data import load_file
+
+if TYPE_CHECKING:
+    from dpnotes.auditing import AuditReport
 
 
 def named(reference: str) -> Any:
@@ -91,6 +93,9 @@ def audit_table(
     """
     own = load_file(table, target=target)
     train = named(training)
+    # late, as it imports PyTorch: faults of the file are told without it
+    from dpnotes.auditing import audit
+
     script = hashlib.sha256(
         Path(training.rpartition(":")[0]).expanduser().read_bytes()
     ).hexdigest()
