@@ -1,4 +1,4 @@
-"""The nearest private class mean: one noisy sum for each class, and no optimisation."""
+"""Private class means and numbers: one noisy sum for each class, no optimisation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpnotes._gate import clipped
-from dpnotes._validation import Features, Floats, positive
+from dpnotes._validation import Features, Floats, Integers, positive
 from dpnotes.accounting import (
     PrivacyProfile,
     gaussian,
@@ -26,18 +26,23 @@ from dpnotes.methods._private import Learned, Linear, LogitRelease, Records
 COUNT = 0.5
 DIGITS = 26  # binary ones, of an entry in units of the norm
 ROUNDING = 1e-12  # relative, of the division by the norm
+# d columns count as d^DIRECTIONS independent ones, as most are correlated
+DIRECTIONS = 2 / 3
+LEAST_SPREAD = 0.05  # squared norm of a record less its class mean
 
 
 @dataclass(eq=False, repr=False)
 class ClassMeans(LogitRelease):
-    """Nearest-mean classifier whose class means are released with noise.
+    """Class means, and how frequent the classes are, released with noise.
 
     For each class, the sum of its records and their number are released as one vector.
-    The mean is the noisy sum divided by the noisy number, moved to the nearest point
-    whose norm is at most ``norm``. Because a record is in one class, the noise on each
-    vector of d + 1 numbers is the same for any number of classes. No model is fitted,
-    and almost no parameter needs tuning. Use this method if epsilon times the number of
-    records is small. Its bias does not vanish with more records.
+    Because a record is in one class, the noise on each vector of d + 1 numbers is the
+    same for any number of classes. The noisy sum divided by the noisy number, moved to
+    the nearest point whose norm is at most ``norm``, is the mean. It is shrunk towards
+    the common mean by what the noise explains of their distance. Logits are those of
+    normal records of one spread around these means, and of classes as frequent as the
+    noisy numbers say. Use this method if epsilon times the number of records is small.
+    Its bias does not vanish with more records.
 
     Parameters
     ----------
@@ -62,10 +67,10 @@ class ClassMeans(LogitRelease):
     profile_ : dpnotes.accounting.PrivacyProfile
         Guarantee of releasing the noisy sums, which determine everything else.
     coef_ : ndarray of float64, shape [n_classes, d]
-        The means of the classes.
+        The means of the classes, divided by the variance of a record around them.
     intercept_ : ndarray of float64, shape [n_classes]
-        Minus half the squared norm of each mean. A logit is therefore half the squared
-        norm of a query, minus half the squared distance of the query to the mean.
+        Logarithm of the frequency of each class, minus half the squared norm of its
+        mean divided by that variance.
     classes_ : ndarray, shape [n_classes]
     n_features_in_ : int
 
@@ -74,7 +79,7 @@ class ClassMeans(LogitRelease):
     Sums of bounded vectors with noise b of density proportional to ``exp(-rate ||b||)``
     (Chaudhuri, Monteleoni and Sarwate 2011), or with Gaussian noise (Balle and Wang
     2018); classes hold different records, so their releases compose in parallel
-    (McSherry 2009).
+    (McSherry 2009); means are shrunk as by James and Stein (1961).
 
     Examples
     --------
@@ -98,42 +103,20 @@ class ClassMeans(LogitRelease):
     _adjacencies = ("zero-out", "replace-one", "add-remove")
 
     def _learn(self, records: Records) -> Learned:
-        means, profile = self.fit_many(
-            *records.labelled(),
-            n_classes=len(records.classes),
-            seed=self._randomness().noise,
+        seed = self._randomness().noise
+        n_classes = len(records.classes)
+        released, deviation, profile = self._released(
+            *records.labelled(), n_classes, streams(seed, 1)
         )
-        model = Linear(means[0], -np.square(means[0]).sum(axis=1) / 2)
+        coef, intercept = _discriminant(released[0], deviation)
+        model = Linear(coef / float(self.norm), intercept)
         return Learned(profile, model, model.named())
 
-    def fit_many(
-        self,
-        X: Features,
-        codes: NDArray[np.integer],
-        *,
-        n_classes: int,
-        n_repeats: int = 1,
-        seed: int | None,
-    ) -> tuple[Floats, PrivacyProfile]:
-        """Release the class means of the same records ``n_repeats`` times; this
-        estimator does not change.
-
-        Parameters
-        ----------
-        X : ndarray of float, shape [n, d], finite
-        codes : ndarray of int, shape [n]
-            Class codes 0 to ``n_classes - 1``.
-        n_classes : int, >= 2
-        n_repeats : int, >= 1
-        seed : int, >= 0, or None
-            None: exact noise from the operating system. With a seed, each repeat draws
-            from a separate stream.
-
-        Returns
-        -------
-        means : ndarray of float64, shape [n_repeats, n_classes, d]
-        profile : dpnotes.accounting.PrivacyProfile
-            Guarantee of one release.
+    def _released(
+        self, X: Features, codes: Integers, n_classes: int, seeds: Any
+    ) -> tuple[Floats, float, PrivacyProfile]:
+        """Noisy sums in units of the norm, for each seed [n_classes, d + 1], the
+        standard deviation of the noise of one number, and the guarantee of one release.
         """
         epsilon, delta = checked_epsilon_delta(self.epsilon, self.delta)
         twice = self.adjacency == "replace-one"
@@ -165,15 +148,13 @@ class ClassMeans(LogitRelease):
             "sigma": sigma,
             "scales": np.ones(n_classes),
         }
-        released = np.stack(
-            [noisy(sums, one, **how) for one in streams(seed, n_repeats)]
-        )
+        released = np.stack([noisy(sums, seed, **how) for seed in seeds])
         about = {
             "status": "proved",
             "assumption": f"norm={norm:g} is public",
             "source": "Chaudhuri et al. (2011)",
         }
-        return norm * _means(released, least=deviation), profile.with_(**about)
+        return released, deviation, profile.with_(**about)
 
 
 def _sums(X: Floats, codes: NDArray[np.integer], n_classes: int) -> Floats:
@@ -191,11 +172,22 @@ def _sums(X: Floats, codes: NDArray[np.integer], n_classes: int) -> Floats:
     return sums
 
 
-def _means(released: Floats, *, least: float) -> Floats:
-    """Means, of norm at most 1, from noisy sums; each number of records counts as at
-    least ``least``.
+def _discriminant(released: Floats, deviation: float) -> tuple[Floats, Floats]:
+    """Weights [n_classes, d] and intercepts of the classes from noisy sums; each number
+    of records counts as at least the deviation of its noise.
     """
-    numbers = np.maximum(released[..., -1:], least) / COUNT
-    means: Floats = released[..., :-1] / numbers
-    means /= np.maximum(np.linalg.norm(means, axis=-1, keepdims=True), 1.0)
-    return means
+    d = released.shape[1] - 1
+    numbers = np.maximum(released[:, -1], deviation) / COUNT
+    frequencies = numbers / numbers.sum()
+    means = released[:, :-1] / numbers[:, None]
+    means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1.0)
+    common = frequencies @ means
+    noise = d * np.square(deviation / numbers)
+    apart = np.square(means - common).sum(axis=1)
+    trust = 1 - noise / np.maximum(apart, noise)
+    means = common + trust[:, None] * (means - common)
+    squares = np.square(means).sum(axis=1)
+    # rows have norm 1 at most
+    around = max(1 - float(frequencies @ squares), LEAST_SPREAD)
+    spread = around / d**DIRECTIONS
+    return means / spread, np.log(frequencies) - squares / (2 * spread)

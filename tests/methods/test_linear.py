@@ -20,8 +20,8 @@ from dpnotes.methods import (
     noisy_minimisers,
     secret_seed,
 )
-from dpnotes.methods._class_means import COUNT, _means, _sums
-from dpnotes.methods._linear import GRADIENT_FRACTION, linear_task
+from dpnotes.methods._class_means import COUNT, _discriminant, _sums
+from dpnotes.methods._linear import GRADIENT_FRACTION, linear_task, streams
 from tests.methods.conftest import follows, is_normal, repeated
 
 
@@ -262,21 +262,13 @@ def test_what_a_record_adds_to_the_sums_does_not_depend_on_the_others():
         ("replace-one", 2 * LONGEST, 2.0),
     ],
 )
-def test_noise_of_class_means_has_the_stated_distribution(
-    adjacency, pure, gaussian, monkeypatch
-):
+def test_noise_of_class_means_has_the_stated_distribution(adjacency, pure, gaussian):
     """Norms at 1e-3 with fixed seeds; a scale 5% off must be noticed."""
-    X, y, repeats = np.zeros((50, 4)), np.zeros(50, int), 800
-    seen = []
-    monkeypatch.setattr(
-        "dpnotes.methods._class_means._means",
-        lambda sums, least: seen.append((sums, least)) or sums,
+    X, y = np.zeros((50, 4)), np.zeros(50, int)
+    (one, least, _), (other, sigma, _) = (
+        ClassMeans(2.0, delta, adjacency=adjacency)._released(X, y, 3, streams(1, 800))
+        for delta in (0.0, 1e-3)
     )
-    for delta in (0.0, 1e-3):
-        ClassMeans(2.0, delta, adjacency=adjacency).fit_many(
-            X, y, n_classes=3, n_repeats=repeats, seed=1
-        )
-    (one, least), (other, sigma) = seen
     start = np.array([[0, 0, 0, 0, 50 * COUNT], [0] * 5, [0] * 5])
     norms = np.linalg.norm(one - start, axis=2).ravel()
     assert follows(norms, stats.gamma(5, scale=pure / 2))
@@ -289,19 +281,35 @@ def test_noise_of_class_means_has_the_stated_distribution(
     )
 
 
-def test_means_are_quotients_within_the_ball():
-    sums = np.array(
-        [[3.0, 4.0, 10 * COUNT], [30.0, 40.0, 10 * COUNT], [0.3, 0.4, -5.0]]
-    )
-    means = _means(sums, least=2 * COUNT)
-    assert means == pytest.approx(np.array([[0.3, 0.4], [0.6, 0.8], [0.15, 0.2]]))
-
-
-def test_without_noise_it_is_the_nearest_mean(centred):
+def test_without_noise_equal_classes_go_to_the_nearest_mean(centred):
     X, y = centred
+    kept = np.concatenate([np.flatnonzero(y == c)[:150] for c in range(10)])
+    X, y = X[kept], y[kept]
     model = ClassMeans(1e12, norm=3.0, noise_seed=0).fit(X, y)
     rows = X * np.minimum(1, 3.0 / np.linalg.norm(X, axis=1, keepdims=True))
     means = np.stack([rows[y == c].mean(axis=0) for c in range(10)])
     distances = np.square(rows[:, None] - means).sum(axis=2)
     assert (model.predict(X) == distances.argmin(axis=1)).mean() > 0.999
-    assert model.coef_ == pytest.approx(means, abs=1e-6)
+    # the weights are the means in one unit
+    units = model.coef_ / means
+    assert units == pytest.approx(np.full(units.shape, units[0, 0]), rel=1e-3)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_class_means_know_that_a_class_is_rare(delta):
+    generator = np.random.default_rng(9)
+    y = generator.random(4000) < 0.03
+    X = generator.normal(0, 0.2, size=(4000, 10)) + 0.1 * y[:, None]
+    model = ClassMeans(1.0, delta, noise_seed=0).fit(X, y)
+    assert model.score(X, y) > 0.96
+    assert model.predict_proba(X)[:, 1].mean() == pytest.approx(y.mean(), abs=0.02)
+
+
+def test_means_that_noise_explains_are_not_told_apart():
+    """Then every query gets the frequencies."""
+    numbers = np.array([[60.0], [40.0], [25.0]]) * COUNT
+    sums = np.hstack([np.random.default_rng(0).normal(size=(3, 4)), numbers])
+    coef, intercept = _discriminant(sums, 10.0)
+    assert coef == pytest.approx(np.broadcast_to(coef[0], (3, 4)))
+    logs = np.log([60, 40, 25])
+    assert intercept - intercept[0] == pytest.approx(logs - logs[0])
