@@ -9,10 +9,11 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
-from sklearn.base import clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.datasets import load_digits
 
 from dpnotes import learners, methods
+from tests.learners import test_learners
 from tests.pretended import pretended_gpu
 from tests.test_scikit_learn import CASES
 
@@ -39,17 +40,29 @@ ARCHITECTURES = door(learners, builds_a_network)
 def is_estimator(found):
     return (
         inspect.isclass(found)
-        and issubclass(found, learners.DecisionClassifier)
-        # a base class has no guarantee of its own
-        and "profile" in dir(found)
+        and issubclass(found, BaseEstimator)
         and "device" in inspect.signature(found).parameters
     )
 
 
 def test_all_are_tried():
     assert len(ARCHITECTURES) >= 4
-    tried = {case.name for case in CASES}
-    assert {*door(methods, is_estimator), *door(learners, is_estimator)} <= tried
+    takes_device = door(
+        learners,
+        lambda found: (
+            inspect.isfunction(found)
+            and {"X", "images"} & {*inspect.signature(found).parameters}
+            and "device" in inspect.signature(found).parameters
+        ),
+    )
+    compared = inspect.getsource(test_learners)
+    assert len(takes_device) >= 8
+    assert all(f"learners.{name}" in compared for name in takes_device)
+    estimators = {**door(methods, is_estimator), **door(learners, is_estimator)}
+    assert len(estimators) >= 10
+    for name, found in estimators.items():
+        # a base class is tried by what is made of it
+        assert any(isinstance(case.estimator, found) for case in CASES), name
 
 
 @pytest.mark.parametrize("engine", ["loop", "batched", "DP-SGD"])
@@ -67,7 +80,7 @@ def test_architectures(gpu, name, engine):
         else:
             how |= {"epochs": 1, "batch_size": 2, "engine": engine}
             # Adam divides by gradients that may be 0 up to rounding
-            how |= {"optimizer": "momentum"}
+            how |= {"optimizer": "momentum", "augmentation": "crop-flip"}
             subsets = np.arange(6).reshape(2, 3)
             fitted = learners.fit_networks(build, IMAGES, LABELS, subsets, **how)
         return [value.numpy() for value in fitted.parameters.values()]
