@@ -46,7 +46,7 @@ from dpnotes.learners._logistic_perturbed import (
 from dpnotes.learners._network_training import choose_engine as choose_engine
 from dpnotes.learners._networks import Networks as Networks
 from dpnotes.learners._networks import fit_networks as fit_networks
+from dpnotes.learners._sgd import Architecture as Architecture
 from dpnotes.learners._sgd import SGDRuns as SGDRuns
 from dpnotes.learners._sgd import fit_sgd as fit_sgd
-from dpnotes.learners._sgd_models import Architecture as Architecture
 from dpnotes.learners._touched import TouchedVotes as TouchedVotes

@@ -213,8 +213,7 @@ def fit_dp_sgd_linear(
     group = Group(np.arange(n_models), train, kind.itemsize * numbers + 1, chunk=chunk)
     weights = np.empty((n_models, classes, d), kind)
     intercept = np.zeros((n_models, classes), kind)
-    with full_float32():
-        fit_groups([group], [weights, intercept], device=where)
+    fit_groups([group], [weights, intercept], device=where)
     return LogisticModels(
         weights,
         intercept,
