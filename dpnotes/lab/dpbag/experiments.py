@@ -36,8 +36,9 @@ def student(
     ----------
     dataset : {"adult", "diabetes130", "breast_cancer"}
         Data set. The seed splits it into random thirds: private, public and test rows.
-    teachers : {"logistic", "boosting"}
-        Learner of the teachers and of the student, with scikit-learn's defaults.
+    teachers : {"logistic", "boosting", "liblinear", "xgboost"}
+        Learner of the teachers and of the student; see
+        :func:`dpnotes.lab.dpbag.runs.learner`.
     n_teachers, n_partitions : int
         The paper's n and k. With k = 1 the method is subsample-and-aggregate.
     accountant : {"personalised", "naive", "tight", "none"}
@@ -324,6 +325,16 @@ def _students(dataset: str, teachers: str, **quick: Callable[[], Grid]) -> Exper
     )
 
 
+def _supposed(teachers: str) -> Experiment:
+    return Experiment(
+        f"dpbag_adult_{teachers}",
+        student,
+        {"paper": partial(grids.supposed, teachers)},
+        tolerance=_TOLERANCE,
+        cost=grids.seconds,
+    )
+
+
 def _quick(grid: Callable[..., Grid], **own: str) -> Scales:
     return {"quick": partial(grid, dataset="breast_cancer", seeds=2, **own)}
 
@@ -334,6 +345,8 @@ _CAUSES: Scales = {"paper": grids.causes, **_quick(grids.causes)}
 EXPERIMENTS = [
     _students("adult", "logistic", **_quick(grids.student, teachers="logistic")),
     _students("adult", "boosting"),
+    _supposed("liblinear"),
+    _supposed("xgboost"),
     _students("diabetes130", "logistic"),
     _students("diabetes130", "boosting"),
     Experiment(

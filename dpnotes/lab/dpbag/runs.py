@@ -112,26 +112,71 @@ def thirds(dataset: str, seed: int) -> Thirds:
 
 def learner(name: str, **settings: Any) -> Any:
     """Make scikit-learn's logistic regression or gradient boosting, with its defaults
-    (C = 1; 100 trees of depth 3).
+    (C = 1; 100 trees of depth 3), or one of the learners that the paper may have used.
 
-    The teachers of a run are the same models, fitted many at once. Other settings may
-    be given. The setting ``early_stopping`` selects boosting on histograms, whose trees
-    have 31 leaves.
+    ``"liblinear"`` is logistic regression by scikit-learn's default solver of 2019,
+    which penalises the intercept too. ``"xgboost"`` is XGBoost with its own defaults
+    (100 trees of depth 6, rate 0.3), grown by the exact method, as XGBoost did on small
+    data in 2019. Other settings may be given. The setting ``early_stopping`` selects
+    boosting on histograms, whose trees have 31 leaves.
     """
+    if name == "xgboost":
+        from xgboost import XGBClassifier
+
+        return XGBClassifier(n_estimators=100, tree_method="exact", n_jobs=1)
     from sklearn.ensemble import (
         GradientBoostingClassifier,
         HistGradientBoostingClassifier,
     )
     from sklearn.linear_model import LogisticRegression
 
+    if name == "liblinear":
+        return LogisticRegression(solver="liblinear")
     if name == "logistic":
-        return LogisticRegression(**settings or {"max_iter": 1000})
+        return LogisticRegression(max_iter=1000)
     boosting = (
         HistGradientBoostingClassifier
         if "early_stopping" in settings
         else GradientBoostingClassifier
     )
     return boosting(**settings)
+
+
+class Votes(NamedTuple):
+    """Models that were fitted one by one."""
+
+    models: list[Any]
+
+    def votes(self, X: Floats) -> Codes:
+        """Class code of each model for each row of X, shape [n_models, n]."""
+        return np.stack([model.predict(X) for model in self.models])
+
+
+def teach(
+    name: str, X: Floats, y: Codes, subsets: list[Codes], *, seed: int, device: str
+) -> Any:
+    """Train a teacher on each subset: many at once, or one by one for a learner that
+    the library does not have.
+    """
+    from dpnotes.learners import BoostedTreesClassifier, LogisticModels
+    from dpnotes.methods import LogisticTeachers
+
+    together: dict[str, Any] = {
+        "logistic": LogisticTeachers,
+        "boosting": BoostedTreesClassifier,
+    }
+    if name in together:
+        many = together[name](device=device)
+        return many.fit_many(X, y, subsets, n_classes=2, seed=seed)
+    models = [learner(name).fit(X[rows], y[rows]) for rows in subsets]
+    if name != "liblinear":
+        return Votes(models)
+    # one product for all models
+    weights = np.concatenate([model.coef_ for model in models])
+    intercept = np.concatenate([model.intercept_ for model in models])
+    steps = np.concatenate([model.n_iter_ for model in models])
+    unknown = np.full(len(models), np.nan)
+    return LogisticModels(weights, intercept, unknown, steps, np.isnan(unknown))
 
 
 @lru_cache(maxsize=1)  # rows of a grid that share teachers follow each other
@@ -150,9 +195,8 @@ def run(
     with ``noise_seed=seed`` and balanced partitions. Budgets that share labels also
     share the noise of these labels.
     """
-    from dpnotes.learners import BoostedTreesClassifier, TouchedVotes
+    from dpnotes.learners import TouchedVotes
     from dpnotes.methods import (
-        LogisticTeachers,
         personalised_epsilon,
         secret_seed,
         squares_of_budget,
@@ -169,12 +213,11 @@ def run(
         scheme="balanced",
         seed=int.from_bytes(stream(secret, 2).bytes(16), "little"),
     )
-    many: Any = LogisticTeachers if teachers == "logistic" else BoostedTreesClassifier
-    # as scikit-learn's trees take it
-    dtype = np.float64 if teachers == "logistic" else np.float32
+    # as trees take it
+    dtype = np.float32 if teachers in ("boosting", "xgboost") else np.float64
     X = records.private.X.astype(dtype, copy=False)
-    fitted = many(device=device).fit_many(
-        X, records.private.y, cut.subsets(), n_classes=2, seed=learn_seed
+    fitted = teach(
+        teachers, X, records.private.y, cut.subsets(), seed=learn_seed, device=device
     )
     touched = TouchedVotes(
         np.vstack([cut.chunk, cut.joining]), n_teachers=n_teachers, device=device
