@@ -859,6 +859,7 @@ _RUNS: tuple[
     ("pate", pate, _scales(grids.pate), _VOTED),
     ("teachers", teachers, _scales(grids.teachers), _TEACHING),
     ("membership", membership, _scales(grids.membership), _ATTACKED),
+    ("dp_sgd_rate", dp_sgd, {"paper": grids.supposed_rate}, _NOISY),
     ("equal", dp_sgd, _scales(grids.equal), _CALIBRATED),
     ("dp_sgd_settings", dp_sgd, {"paper": grids.dp_sgd_settings}, _CALIBRATED),
     ("private_base", private_base, _scales(grids.private_base), _BASE),

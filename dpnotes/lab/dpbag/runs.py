@@ -155,28 +155,37 @@ class Votes(NamedTuple):
 def teach(
     name: str, X: Floats, y: Codes, subsets: list[Codes], *, seed: int, device: str
 ) -> Any:
-    """Train a teacher on each subset: many at once, or one by one for a learner that
-    the library does not have.
-    """
-    from dpnotes.learners import BoostedTreesClassifier, LogisticModels
+    """Train a teacher on each subset."""
+    from dpnotes.learners import BoostedTreesClassifier
     from dpnotes.methods import LogisticTeachers
 
-    together: dict[str, Any] = {
-        "logistic": LogisticTeachers,
-        "boosting": BoostedTreesClassifier,
-    }
-    if name in together:
-        many = together[name](device=device)
-        return many.fit_many(X, y, subsets, n_classes=2, seed=seed)
-    models = [learner(name).fit(X[rows], y[rows]) for rows in subsets]
-    if name != "liblinear":
-        return Votes(models)
-    # one product for all models
-    weights = np.concatenate([model.coef_ for model in models])
-    intercept = np.concatenate([model.intercept_ for model in models])
-    steps = np.concatenate([model.n_iter_ for model in models])
-    unknown = np.full(len(models), np.nan)
-    return LogisticModels(weights, intercept, unknown, steps, np.isnan(unknown))
+    if name == "liblinear":
+        return _liblinear(X, y, subsets, device)
+    if name == "xgboost":
+        return Votes([learner(name).fit(X[rows], y[rows]) for rows in subsets])
+    many: Any = LogisticTeachers if name == "logistic" else BoostedTreesClassifier
+    return many(device=device).fit_many(X, y, subsets, n_classes=2, seed=seed)
+
+
+def _liblinear(X: Floats, y: Codes, subsets: list[Codes], device: str) -> Any:
+    """Minimise liblinear's objective: its intercept is the weight of a constant."""
+    from dpnotes.learners import LogisticModels, fit_binary_logistic
+
+    constant = np.ones((len(X), 1))
+    features = np.hstack([X, constant])
+    weights = np.empty((len(subsets), features.shape[1]))
+    sizes = np.array([len(rows) for rows in subsets])
+    for size in np.unique(sizes):
+        models = np.flatnonzero(sizes == size)
+        rows = np.stack([subsets[model] for model in models])
+        fitted = fit_binary_logistic(
+            features, y, rows, l2=1 / int(size), intercept=False, device=device
+        )
+        weights[models] = fitted.weights
+    nothing = np.zeros(len(subsets))
+    return LogisticModels(
+        weights[:, :-1], weights[:, -1], nothing, nothing.astype(int), nothing == 0
+    )
 
 
 @lru_cache(maxsize=1)  # rows of a grid that share teachers follow each other
