@@ -6,15 +6,20 @@ The cells of a paper are the lines of ``cells_<chapter>.csv`` in
 ``book/results/published``. Possible causes of differences are the lines of
 ``causes_<chapter>.csv`` (:func:`cells` describes the columns of both files). Every
 comparison is made by :mod:`dpnotes.lab.verdicts`.
+
+A cause is judged by its *block*: the cells of a table and learner, or what the paper
+ran with one setting. It stands for the block if the rows with it agree in nine of ten
+cells or more, and in no fewer than our own rows. Then all these cells are judged with
+it, also those that agreed without it.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeAlias, cast
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, TypeAlias
 
 import pandas as pd
 
@@ -32,13 +37,36 @@ from dpnotes.lab.verdicts import (
     agrees,
 )
 
-Outcome: TypeAlias = Literal["agrees", "explained", "unexplained", "undecided", "gap"]
+Outcome: TypeAlias = Literal[
+    "agrees",
+    "explained",
+    "contradicts itself",
+    "unexplained",
+    "undecided",
+    "could be run",
+    "private data",
+]
 AGREES: Final = "agrees"
 EXPLAINED: Final = "explained"
+CONTRADICTS: Final = "contradicts itself"
 UNEXPLAINED: Final = "unexplained"
 OPEN: Final = "undecided"
-GAP: Final = "gap"
-ALL: tuple[Outcome, ...] = (AGREES, EXPLAINED, UNEXPLAINED, OPEN, GAP)
+UNRUN: Final = "could be run"
+PRIVATE: Final = "private data"
+ALL: tuple[Outcome, ...] = (
+    AGREES,
+    EXPLAINED,
+    CONTRADICTS,
+    UNEXPLAINED,
+    OPEN,
+    UNRUN,
+    PRIVATE,
+)
+OUTCOMES: dict[Verdict, Outcome] = {
+    HOLDS: AGREES,
+    REVERSED: UNEXPLAINED,
+    UNTESTED: UNRUN,
+}
 COLUMNS = (
     "printed",
     "unit",
@@ -49,18 +77,52 @@ COLUMNS = (
     "runs",
     "lender",
     "key",
+    "status",
+    "against",
     "tried",
 )
-OF_SENTENCES: dict[Verdict, Outcome] = {
-    "holds": AGREES,
-    "reversed": UNEXPLAINED,
-    "not testable here": GAP,
-}
+
+Answer: TypeAlias = Mean | Verdict | None
+
+
+@dataclass(frozen=True)
+class Block:
+    """How the runs with a possible cause compare with the cells of a block.
+
+    Parameters
+    ----------
+    cause : str
+        The cause in words.
+    name : str
+        The block in words.
+    cells : int
+        Number of cells for which there are runs with the cause.
+    agree : int
+        Number of cells that agree with the runs with the cause.
+    own : int
+        Number of cells that agree with our own runs.
+    """
+
+    cause: str
+    name: str
+    cells: int
+    agree: int
+    own: int
+
+    @property
+    def stands(self) -> bool:
+        """Whether the cause stands for the block.
+
+        It must agree in nine of ten cells (in a block of five to nine cells, in all but
+        one), and in no fewer than our own runs.
+        """
+        exceptions = max(self.cells // 10, 1 if self.cells >= 5 else 0)
+        return self.agree >= max(self.cells - exceptions, self.own)
 
 
 @dataclass(frozen=True)
 class Cause:
-    """A possible cause of a difference, and the runs with this cause.
+    """A possible cause of differences in a block, and the runs with this cause.
 
     Parameters
     ----------
@@ -68,18 +130,25 @@ class Cause:
         The cause in words, for the page.
     rows : str
         The store of these runs.
-    mean : Mean
-        The mean of these runs.
+    answer : Mean or str
+        The mean of these runs, or their verdict on a sentence.
+    block : str
+        The block in words.
+    counts : bool
+        Whether the cell belongs to the block; if not, the cause applies to the cell as
+        soon as it stands for the block.
     """
 
     name: str
     rows: str
-    mean: Mean
+    answer: Mean | Verdict
+    block: str = ""
+    counts: bool = True
 
 
 @dataclass(frozen=True)
 class Ours:
-    """Our result for a cell, computed by code instead of by queries of rows.
+    """Our result for a cell.
 
     Parameters
     ----------
@@ -89,15 +158,15 @@ class Ours:
     error : Mean
         Uncertainty of the printed number: a mean with value 0, whose standard error is
         that of the printed number.
-    causes : iterable of Cause
+    causes : sequence of Cause
         Possible causes of a difference.
     tried : str
         Other attempts to explain a difference.
     """
 
-    answer: Mean | Verdict | None
+    answer: Answer
     error: Mean = Mean(0.0)  # noqa: RUF009 - is frozen
-    causes: Iterable[Cause] = ()
+    causes: Sequence[Cause] = ()
     tried: str = ""
 
 
@@ -115,9 +184,18 @@ class Cell:
         The outcome of the comparison.
     why : str
         For an explained difference, the cause and the store of the runs with this
-        cause; for an unexplained difference, the attempts to explain it.
+        cause; for an unexplained difference, the attempts to explain it; for a
+        contradiction, what it contradicts.
     printed, ours : float
         The two values; NaN for a sentence, or for a cell that was not run.
+    half_width : float
+        Half-width of the 95 % interval of their difference.
+    z : float
+        Their difference (ours minus printed) in standard errors; NaN if both are exact.
+    status : str
+        "replicated" if our runs are on other data than the paper's.
+    blocks : tuple of Block
+        The possible causes that were tried.
     """
 
     table: str
@@ -126,88 +204,10 @@ class Cell:
     why: str = ""
     printed: float = math.nan
     ours: float = math.nan
-
-
-def number(
-    table: str,
-    cell: str,
-    ours: Mean | None,
-    printed: Mean,
-    *,
-    unit: float,
-    causes: Iterable[Cause] = (),
-    all_causes: bool = False,
-    tried: str = "",
-) -> Cell:
-    """Judge one printed number.
-
-    Parameters
-    ----------
-    table, cell : str
-        See :class:`Cell`.
-    ours : Mean or None
-        Our mean; None if the cell was not run.
-    printed : Mean
-        The printed mean, with the standard deviation of single runs that the paper
-        prints or, if it prints none, with the standard deviation of our runs.
-    unit : float
-        Unit of the last printed digit.
-    causes : iterable of Cause
-        Possible causes. The first cause whose runs agree with the printed number
-        explains a difference; without such runs the difference is unexplained.
-    all_causes : bool
-        Whether to name all causes that explain a difference, instead of only the first.
-    tried : str
-        Other attempts to explain a difference.
-
-    Examples
-    --------
-    >>> number(
-    ...     "Table 2a",
-    ...     "k = 300",
-    ...     Mean.of(0.9, 0.002, 10),
-    ...     Mean.of(0.92, 0.002, 1, freedom=9),
-    ...     unit=1e-4,
-    ... ).outcome
-    'unexplained'
-    """
-    if ours is None:
-        return Cell(table, cell, GAP, printed=printed.value)
-    found = agrees(ours, printed, unit=unit)
-    outcome: Outcome = (
-        AGREES if found == HOLDS else OPEN if found != REVERSED else UNEXPLAINED
-    )
-    if outcome != UNEXPLAINED:
-        return Cell(table, cell, outcome, "", printed.value, ours.value)
-    tries = list(causes)
-    if fitting := [
-        cause for cause in tries if agrees(cause.mean, printed, unit=unit) == HOLDS
-    ]:
-        named = fitting if all_causes else fitting[:1]
-        names, stores = (
-            dict.fromkeys(getattr(cause, field) for cause in named)
-            for field in ("name", "rows")
-        )
-        return Cell(
-            table,
-            cell,
-            EXPLAINED,
-            f"{' or '.join(names)} ({', '.join(stores)})",
-            printed.value,
-            ours.value,
-        )
-    why = [
-        f"{cause.name}: {cause.mean.value:.4g} ({cause.rows})" for cause in tries
-    ] + [tried] * bool(tried)
-    return Cell(table, cell, UNEXPLAINED, "; ".join(why), printed.value, ours.value)
-
-
-def sentence(table: str, cell: str, verdict: Verdict, *, tried: str = "") -> Cell:
-    """Judge one sentence about a figure. A reversed sentence is an unexplained
-    difference, and a tie is undecided.
-    """
-    outcome = OF_SENTENCES.get(verdict, OPEN)
-    return Cell(table, cell, outcome, tried if outcome == UNEXPLAINED else "")
+    half_width: float = math.nan
+    z: float = math.nan
+    status: str = ""
+    blocks: tuple[Block, ...] = field(default=(), repr=False)
 
 
 def cells(
@@ -215,7 +215,6 @@ def cells(
     computed: Mapping[str, Ours] | None = None,
     *,
     lenders: Mapping[str, Borrowed] | None = None,
-    all_causes: bool = False,
 ) -> list[Cell]:
     """Judge all cells of a paper by our published rows.
 
@@ -241,12 +240,19 @@ def cells(
     ``key``
         For a result that is not in a store, its key in the mapping ``computed``. If the
         mapping lacks the key, the cell counts as not run.
+    ``status``
+        "private" if the cell needs private data, "replicated" if our rows are on other
+        data than the paper's.
+    ``against``
+        What the paper prints elsewhere that contradicts the cell. A difference then
+        counts as the paper's own, and no cause is judged by the cell.
     ``tried``
-        See :func:`number`.
+        See :class:`Ours`.
 
-    ``causes_<chapter>.csv`` has the columns ``cells`` (a query for the lines that the
-    cause might explain), ``name``, ``store`` and ``where`` (a query that is applied
-    together with the query ``where`` of the cell).
+    ``causes_<chapter>.csv`` has the columns ``block`` (in words), ``cells`` (a query
+    for the lines that are the block), ``stands`` (a query for further lines to which
+    the cause applies if it stands for the block), ``name``, ``store`` and ``where`` (a
+    query that is applied together with the query ``where`` of the cell).
 
     Parameters
     ----------
@@ -256,8 +262,6 @@ def cells(
         Results that no query of rows can give, by key.
     lenders : mapping of str to Borrowed, optional
         Borrowed standard deviations, by name.
-    all_causes : bool
-        See :func:`number`.
 
     Returns
     -------
@@ -265,89 +269,160 @@ def cells(
         The cells in the order of the file.
     """
     lines = _table(f"cells_{chapter}")
-    causes = (
-        _table(f"causes_{chapter}")
-        if paper_file(f"causes_{chapter}.csv").exists()
-        else lines.head(0)
-    )
-    explain: Any = [
-        (cause, set(lines.query(str(cause.cells)).index))
-        for cause in causes.itertuples()
-    ]
-
-    @functools.cache
-    def rows(store: str) -> pd.DataFrame:
-        path = published_store(store)
-        return read_store(path) if path.exists() else pd.DataFrame()
-
-    def measured(line: Any, store: str, query: str) -> Ours:
-        """Mean of the rows that the line's own query and another pick, and the error
-        of the printed number.
-        """
-        queries = [f"({part})" for part in (line.where, query) if part]
-        picked = (
-            rows(store).query(" and ".join(queries), engine="python")
-            if line.metric in rows(store)
-            else pd.DataFrame()
-        )
-        runs = picked.get(line.metric, pd.Series()).dropna().astype(float)
-        if runs.empty:
-            return Ours(None)
-        if not line.runs:
-            return Ours(Mean(float(runs.iloc[0])))
-        own = (
-            Borrowed(float(runs.std()), len(runs) - 1)
-            if len(runs) > 1
-            else (lenders or {}).get(line.lender, NOBODY)
-        )
-        error = Mean.of(0.0, own.std, float(line.runs), freedom=own.freedom)
-        return Ours(
-            Mean.of(float(runs.mean()), own.std, len(runs), freedom=own.freedom), error
-        )
+    lending = lenders or {}
+    causes: list[tuple[Any, set[int], set[int]]] = []
+    if paper_file(f"causes_{chapter}.csv").exists():
+        for cause in _table(f"causes_{chapter}").itertuples():
+            block = set(lines.query(str(cause.cells)).index)
+            also = set(lines.query(cause.stands).index) if cause.stands else set()
+            causes.append((cause, block, also))
 
     def found(line: Any) -> Ours:
         if line.key or not line.store:
             return (computed or {}).get(line.key, Ours(None))
-        tries = [
-            (each, measured(line, each.store, each.where))
-            for each, own in explain
-            if line.Index in own
-        ]
-        causes = [
-            Cause(each.name, each.store, ours.answer)
-            for each, ours in tries
-            if isinstance(ours.answer, Mean)
-        ]
-        return replace(measured(line, line.store, line.at), causes=causes)
+        tries = []
+        for cause, block, also in causes:
+            if line.Index not in block | also:
+                continue
+            answer = _measured(line, cause.store, cause.where, lending).answer
+            if isinstance(answer, Mean):
+                counts = line.Index in block
+                tries.append(
+                    Cause(cause.name, cause.store, answer, cause.block, counts)
+                )
+        return replace(_measured(line, line.store, line.at, lending), causes=tries)
 
-    def judged(line: Any, ours: Ours) -> Cell:
-        tried = ours.tried or line.tried
-        if not line.printed:
-            return sentence(
-                line.table,
-                line.cell,
-                cast(Verdict, ours.answer or UNTESTED),
-                tried=tried,
-            )
-        answer, printed = (
-            cast("Mean | None", ours.answer),
-            ours.error + float(line.printed),
-        )
-        how: Any = {
-            "unit": float(line.unit),
-            "causes": ours.causes,
-            "all_causes": all_causes,
-            "tried": tried,
-        }
-        return number(line.table, line.cell, answer, printed, **how)
+    return judged([(line, found(line)) for line in lines.itertuples()])
 
-    return [judged(line, found(line)) for line in lines.itertuples()]
+
+def judged(found: Sequence[tuple[Any, Ours]]) -> list[Cell]:
+    """Judge lines of a file of cells, each with our result.
+
+    Causes are compared over all these lines before any line is judged.
+    """
+    tallies: dict[tuple[str, str], list[tuple[bool, bool]]] = {}
+    for line, ours in found:
+        own = _agreement(line, ours, ours.answer) == HOLDS
+        for cause in ours.causes:
+            if cause.counts and not line.against:
+                there = _agreement(line, ours, cause.answer) == HOLDS
+                tallies.setdefault((cause.name, cause.block), []).append((there, own))
+    blocks = {}
+    for (name, block), pairs in tallies.items():
+        agree, own_agree = (sum(side) for side in zip(*pairs, strict=True))
+        blocks[name, block] = Block(name, block, len(pairs), agree, own_agree)
+    return [_cell(line, ours, blocks) for line, ours in found]
+
+
+def _cell(line: Any, ours: Ours, blocks: Mapping[tuple[str, str], Block]) -> Cell:
+    """Judge a line by the cause that stands for it, if there is one."""
+    if line.status == "private":
+        return Cell(line.table, line.cell, PRIVATE, printed=float(line.printed))
+    tried = []
+    standing = []
+    for cause in ours.causes:
+        block = blocks.get((cause.name, cause.block))
+        if block is None:
+            continue
+        tried.append(block)
+        if block.stands:
+            standing.append((block.agree, cause, block))
+    answer, why = ours.answer, ""
+    own = _agreement(line, ours, answer)
+    outcome = OUTCOMES.get(own, OPEN)
+    if standing and not line.against:
+        # of several, the one with most evidence
+        _, cause, block = max(standing, key=lambda found: found[0])
+        answer = cause.answer
+        outcome = OUTCOMES.get(_agreement(line, ours, answer), OPEN)
+        if outcome == AGREES and own == REVERSED:
+            outcome = EXPLAINED
+        why = f"{cause.name} ({cause.rows}), which agrees in {block.agree} of"
+        why += f" {block.cells} cells of {block.name}" if block.name else " the block"
+    elif outcome == UNEXPLAINED and line.against:
+        outcome, why = CONTRADICTS, line.against
+    if outcome == UNEXPLAINED:
+        others = [
+            f"{each.name}: {_in_words(each.answer)} ({each.rows})"
+            for each in ours.causes
+            if each.answer is not answer
+        ]
+        named = [f"differs with {why}"] if why else []
+        more = [ours.tried or line.tried]
+        why = "; ".join(filter(None, [*named, *others, *more]))
+    elif outcome not in (EXPLAINED, CONTRADICTS):
+        why = ""
+    difference = Mean(math.nan)
+    if isinstance(answer, Mean):
+        difference = answer - (ours.error + float(line.printed))
+    low, high = difference.interval()
+    error = math.sqrt(difference.variance)
+    return Cell(
+        line.table,
+        line.cell,
+        outcome,
+        why,
+        float(line.printed or math.nan),
+        answer.value if isinstance(answer, Mean) else math.nan,
+        (high - low) / 2,
+        difference.value / error if error else math.nan,
+        line.status,
+        tuple(tried),
+    )
+
+
+def _agreement(line: Any, ours: Ours, answer: Answer) -> Verdict:
+    if isinstance(answer, Mean):
+        printed = ours.error + float(line.printed)
+        return agrees(answer, printed, unit=float(line.unit))
+    return answer or UNTESTED
+
+
+def _in_words(answer: Mean | Verdict) -> str:
+    return f"{answer.value:.4g}" if isinstance(answer, Mean) else answer
+
+
+def _measured(
+    line: Any, store: str, query: str, lenders: Mapping[str, Borrowed]
+) -> Ours:
+    """Mean of the rows that the line's own query and another pick, and the error of
+    the printed number.
+    """
+    rows = _rows(published_store(store))
+    if line.metric not in rows:
+        return Ours(None)
+    queries = [f"({part})" for part in (line.where, query) if part]
+    picked = rows.query(" and ".join(queries), engine="python")
+    runs = picked[line.metric].dropna().astype(float)
+    if runs.empty:
+        return Ours(None)
+    if not line.runs:
+        return Ours(Mean(float(runs.iloc[0])))
+    own = lenders.get(line.lender, NOBODY)
+    if len(runs) > 1:
+        own = Borrowed(float(runs.std()), len(runs) - 1)
+    error = Mean.of(0.0, own.std, float(line.runs), freedom=own.freedom)
+    mean = Mean.of(float(runs.mean()), own.std, len(runs), freedom=own.freedom)
+    return Ours(mean, error)
+
+
+@functools.lru_cache(maxsize=32)
+def _read(path: Any, changed: int) -> pd.DataFrame:
+    return read_store(path)
+
+
+def _rows(path: Any) -> pd.DataFrame:
+    """Rows of a store, which are read again only if the file has changed."""
+    if not path.exists():
+        return pd.DataFrame()
+    return _read(path, path.stat().st_mtime_ns)
 
 
 def _table(name: str) -> pd.DataFrame:
     """A table of text; columns that it lacks are empty."""
     given = pd.read_csv(paper_file(f"{name}.csv"), dtype=str, keep_default_na=False)
-    return given.reindex(columns=[*dict.fromkeys([*given, *COLUMNS])], fill_value="")
+    named = dict.fromkeys([*given, *COLUMNS, "stands"])
+    return given.reindex(columns=[*named], fill_value="")
 
 
 def scorecard(papers: Mapping[str, Iterable[Cell]]) -> pd.DataFrame:
@@ -357,55 +432,104 @@ def scorecard(papers: Mapping[str, Iterable[Cell]]) -> pd.DataFrame:
     -------
     DataFrame
         One line for each table or figure, and a last line for all cells. The columns
-        are paper, table, and the numbers of cells: cells (all), run, agrees, explained,
-        unexplained, undecided and gap.
+        are paper, table, cells (their number) and the outcomes.
     """
     frame = listed(papers)
-    flags = pd.DataFrame(
-        {"cells": 1, "run": frame["outcome"] != GAP}
-        | {name: frame["outcome"] == name for name in ALL}
-    )
-    counts = (
-        flags.groupby([frame["paper"], frame["table"]], sort=False).sum().reset_index()
-    )
+    flags = pd.DataFrame({name: frame["outcome"] == name for name in ALL})
+    flags.insert(0, "cells", 1)
+    groups = flags.groupby([frame["paper"], frame["table"]], sort=False)
+    counts = groups.sum().reset_index()
     counts.loc[len(counts)] = ["all", "", *flags.sum()]
     return counts
 
 
+def in_words(judged: Iterable[Cell]) -> str:
+    """Say how many cells have which outcome, as every page says it.
+
+    Examples
+    --------
+    >>> in_words([Cell("Table 1", "k = 3", "agrees")])
+    'Of the 1 printed results, 1 agrees, 0 differ for a reason that runs show, 0 contradict another number of the same paper, 0 differ without an explanation, 0 are undecided, 0 could be run and were not, and 0 need private data.'
+    """
+    outcomes = [cell.outcome for cell in judged]
+    counts = [outcomes.count(outcome) for outcome in ALL]
+    parts = []
+    for count, (one, many) in zip(counts, WORDS, strict=True):
+        parts.append(f"{count} {one if count == 1 else many}")
+    *first, last = parts
+    return f"Of the {len(outcomes)} printed results, {', '.join(first)}, and {last}."
+
+
+WORDS = (
+    ("agrees", "agree"),
+    ("differs for a reason that runs show", "differ for a reason that runs show"),
+    (
+        "contradicts another number of the same paper",
+        "contradict another number of the same paper",
+    ),
+    ("differs without an explanation", "differ without an explanation"),
+    ("is undecided", "are undecided"),
+    ("could be run and was not", "could be run and were not"),
+    ("needs private data", "need private data"),
+)
+
+
 def listed(papers: Mapping[str, Iterable[Cell]]) -> pd.DataFrame:
-    """List all cells in a table, whose columns are the paper and the fields of
-    :class:`Cell`.
+    """List all cells in a table, whose columns are the paper, the fields of
+    :class:`Cell` and ``relative`` (the difference as a fraction of the printed number).
     """
     lines = [
         {"paper": paper, **vars(cell)}
-        for paper, cells in papers.items()
-        for cell in cells
+        for paper, judged in papers.items()
+        for cell in judged
     ]
-    return pd.DataFrame(lines, columns=["paper", *Cell.__dataclass_fields__])
+    frame = pd.DataFrame(lines, columns=["paper", *Cell.__dataclass_fields__])
+    difference = frame["ours"] - frame["printed"]
+    return frame.assign(relative=difference / frame["printed"].abs())
 
 
-OUTCOMES = (
-    "cells",
-    Column(AGREES, "agree"),
-    Column(UNEXPLAINED, "differ, unexplained"),
-    Column(EXPLAINED, "differ, explained"),
-    Column(OPEN, "undecided"),
-    "run",
-    Column(GAP, "gaps"),
-)
+def tried(papers: Mapping[str, Iterable[Cell]]) -> pd.DataFrame:
+    """List the causes that were tried, and how many cells of their block agree."""
+    blocks: dict[tuple[str, Block], None] = {}
+    for paper, judged in papers.items():
+        for cell in judged:
+            for block in cell.blocks:
+                blocks[paper, block] = None
+    lines = [
+        {"paper": paper, **vars(block), "stands": block.stands}
+        for paper, block in blocks
+    ]
+    names = ["paper", *Block.__dataclass_fields__, "stands"]
+    return pd.DataFrame(lines, columns=names)
+
+
 COUNTS = Table(
     "Every table and figure of the four papers: the number of its cells (printed"
-    " numbers, or sentences about a figure without printed numbers), and how many of"
-    " them agree, differ, are undecided, were run, or were not run (gaps).",
+    " numbers, or sentences about a figure without printed numbers) with each outcome.",
     Column("table", text=lambda row: f"{row.paper}, {row.table}"),
-    *OUTCOMES,
+    "cells",
+    *ALL,
+)
+TRIED = Table(
+    "Possible causes: how many cells of a block agree with our runs, and with the runs"
+    " that have the cause.",
+    "paper",
+    Column("name", "block"),
+    "cause",
+    "cells",
+    Column("own", "ours agree"),
+    Column("agree", "with the cause"),
+    Column("stands", labels={True: "stands", False: "rejected"}),
 )
 WHY = Table(
-    "Cells, {outcome}.",
-    "paper",
-    "table",
+    "Cells, {outcome}, the largest differences first. The last number is the half-width"
+    " of the 95 % interval of the difference.",
+    Column("table", text=lambda row: f"{row.paper}, {row.table}"),
     "cell",
     Column("printed", format="{:.4g}"),
     Column("ours", format="{:.4g}"),
-    "why",
+    Column("relative", "difference", "{:+.1%}"),
+    Column("z", format="{:+.1f}"),
+    Column("half_width", "±", "{:.2g}"),
+    Column("why", "cause"),
 )

@@ -296,7 +296,7 @@ def supposed_rate() -> Grid:
     two noises come first at which short runs leave it the least room.
     """
     rows = [{**row, "learning_rate": 0.015} for row in one_rate()]
-    return sorted(rows, key=lambda row: (row["noise_multiplier"] not in (8, 19)))
+    return sorted(rows, key=lambda row: row["noise_multiplier"] not in (8, 19))
 
 
 def table3a(scale: str, *, seeds: int = 3) -> Grid:

@@ -76,7 +76,7 @@ def cells() -> list[Cell]:
     """List all printed numbers and sentences of the paper, in the order of its
     tables.
     """
-    return scorecard.cells("intrinsic_sgd", computed(), all_causes=True)
+    return scorecard.cells("intrinsic_sgd", computed())
 
 
 def computed() -> Found:
