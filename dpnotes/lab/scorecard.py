@@ -488,6 +488,14 @@ def listed(papers: Mapping[str, Iterable[Cell]]) -> pd.DataFrame:
     return frame.assign(relative=difference / frame["printed"].abs())
 
 
+def differing(papers: Mapping[str, Iterable[Cell]]) -> pd.DataFrame:
+    """List the cells that differ from our rows, the largest differences first."""
+    frame = listed(papers)
+    differ = frame["outcome"].isin((EXPLAINED, CONTRADICTS, UNEXPLAINED))
+    order = frame.loc[differ, "relative"].abs().sort_values(ascending=False)
+    return frame.loc[order.index].reset_index(drop=True)
+
+
 def tried(papers: Mapping[str, Iterable[Cell]]) -> pd.DataFrame:
     """List the causes that were tried, and how many cells of their block agree."""
     blocks: dict[tuple[str, Block], None] = {}
@@ -522,8 +530,8 @@ TRIED = Table(
     Column("stands", labels={True: "stands", False: "rejected"}),
 )
 WHY = Table(
-    "Cells, {outcome}, the largest differences first. The last number is the half-width"
-    " of the 95 % interval of the difference.",
+    "{what}, the largest differences first; ± is the half-width of the 95 % interval of"
+    " a difference.",
     Column("table", text=lambda row: f"{row.paper}, {row.table}"),
     "cell",
     Column("printed", format="{:.4g}"),
@@ -531,5 +539,6 @@ WHY = Table(
     Column("relative", "difference", "{:+.1%}"),
     Column("z", format="{:+.1f}"),
     Column("half_width", "±", "{:.2g}"),
-    Column("why", "cause"),
+    "outcome",
+    Column("why", "cause, or what was tried"),
 )

@@ -1,10 +1,13 @@
-"""The scorecard: what counts as agreeing, explained by runs, unexplained, undecided
-and a gap.
+"""The scorecard: what counts as agreeing, explained by its block, contradicting itself,
+unexplained, undecided and not run.
 """
 
+import json
 import math
+import re
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -13,60 +16,163 @@ from dpnotes.lab import scorecard as module
 from dpnotes.lab.scorecard import (
     AGREES,
     ALL,
+    CONTRADICTS,
     EXPLAINED,
-    GAP,
     OPEN,
+    PRIVATE,
     UNEXPLAINED,
+    UNRUN,
+    Block,
     Cause,
+    Ours,
+    differing,
+    in_words,
+    judged,
     listed,
-    number,
     scorecard,
-    sentence,
+    tried,
 )
 from dpnotes.lab.verdicts import Borrowed, Mean
 
-PRINTED = Mean.of(0.9, 0.01, 1, freedom=4)
+ERROR = Mean.of(0.0, 0.01, 1, freedom=4)
+NEAR = Mean.of(0.91, 0.01, 5)
 FAR = Mean.of(0.8, 0.01, 5)
 
 
-def judged(ours, *causes, printed=PRINTED, tried=""):
-    return number(
-        "Table 1", "k = 3", ours, printed, unit=1e-3, causes=causes, tried=tried
-    )
+def line(**change):
+    """A printed number, 0.9."""
+    given = {
+        "table": "Table 1",
+        "cell": "k = 3",
+        "printed": "0.9",
+        "unit": "0.001",
+        "status": "",
+        "against": "",
+        "tried": "",
+    }
+    return SimpleNamespace(**given | change)
+
+
+def judge(answer, *causes, error=ERROR, **change):
+    (cell,) = judged([(line(**change), Ours(answer, error, causes))])
+    return cell
 
 
 @pytest.mark.parametrize(
     ("ours", "outcome"),
     [
-        (None, GAP),
-        (Mean.of(0.91, 0.01, 5), AGREES),
+        (None, UNRUN),
+        (NEAR, AGREES),
         (FAR, UNEXPLAINED),
         (Mean.of(0.8, math.nan, 1), OPEN),
     ],
 )
 def test_outcomes_of_numbers(ours, outcome):
-    assert judged(ours).outcome == outcome
+    assert judge(ours).outcome == outcome
+
+
+def test_a_number_that_needs_private_data_is_not_judged():
+    assert judge(NEAR, status="private").outcome == PRIVATE
 
 
 @pytest.mark.parametrize(
     ("value", "outcome"), [(0.9004, AGREES), (0.9006, UNEXPLAINED)]
 )
 def test_exact_numbers_agree_to_the_last_printed_digit(value, outcome):
-    assert judged(Mean(value), printed=Mean(0.9)).outcome == outcome
+    assert judge(Mean(value), error=Mean(0.0)).outcome == outcome
 
 
-def test_a_difference_is_explained_by_runs_alone():
-    near, far = (
-        Cause(name, "store_b", Mean.of(value, 0.01, 5))
-        for name, value in (("longer", 0.9), ("wider", 0.81))
-    )
-    assert judged(FAR, far, near).outcome == EXPLAINED
-    assert judged(FAR, far, near).why == "longer (store_b)"
-    unexplained = judged(FAR, far, tried="their code was read")
-    assert unexplained.outcome == UNEXPLAINED
-    assert unexplained.why == "wider: 0.81 (store_b); their code was read"
-    single = Cause("longer", "store_b", Mean.of(0.9, math.nan, 1))
-    assert judged(FAR, single).outcome == UNEXPLAINED  # a single run explains nothing
+def test_half_width_and_z_are_of_the_difference():
+    cell = judge(FAR)
+    difference = FAR - (ERROR + 0.9)
+    low, high = difference.interval()
+    assert cell.half_width == pytest.approx((high - low) / 2)
+    assert cell.z == pytest.approx(-0.1 / math.sqrt(difference.variance))
+
+
+def test_a_contradiction_counts_only_where_our_runs_differ():
+    found = judge(FAR, against="Table 2 prints 0.8")
+    assert (found.outcome, found.why) == (CONTRADICTS, "Table 2 prints 0.8")
+    assert judge(NEAR, against="Table 2 prints 0.8").outcome == AGREES
+
+
+@pytest.mark.parametrize(
+    ("cells", "agree", "own", "stands"),
+    [
+        (4, 4, 0, True),
+        (4, 3, 0, False),
+        (5, 4, 0, True),
+        (5, 3, 0, False),
+        (10, 9, 0, True),
+        (11, 10, 0, True),
+        (11, 9, 0, False),
+        (21, 19, 0, True),
+        (21, 18, 0, False),
+        (10, 9, 10, False),
+        (10, 10, 10, True),
+    ],
+)
+def test_a_cause_needs_nine_cells_in_ten_and_no_fewer_than_ours(
+    cells, agree, own, stands
+):
+    assert Block("", "", cells, agree, own).stands == stands
+
+
+def block(fitting, size, ours=FAR):
+    """Cells of one block, of which a cause fits some."""
+    means = [NEAR if place < fitting else FAR for place in range(size)]
+    return [
+        (line(cell=str(place)), Ours(ours, ERROR, [Cause("longer", "b", mean, "T")]))
+        for place, mean in enumerate(means)
+    ]
+
+
+def test_a_cause_explains_its_whole_block_or_nothing():
+    outcomes = [cell.outcome for cell in judged(block(9, 10))]
+    assert outcomes == [EXPLAINED] * 9 + [UNEXPLAINED]
+    outcomes = [cell.outcome for cell in judged(block(8, 10))]
+    assert outcomes == [UNEXPLAINED] * 10
+
+
+def test_what_a_standing_cause_does_not_explain_stays_unexplained():
+    """Our own runs agreed with the last cell, by another setting."""
+    last = line(cell="last"), Ours(NEAR, ERROR, [Cause("longer", "b", FAR, "T")])
+    *first, cell = judged([*block(19, 19), last])
+    assert {each.outcome for each in first} == {EXPLAINED}
+    assert cell.outcome == UNEXPLAINED
+    assert cell.why.startswith("differs with longer (b), which agrees in 19 of 20")
+
+
+def test_a_cause_applies_beyond_its_block_but_is_not_judged_there():
+    causes = [Cause("longer", "b", FAR, "T", counts=False)]
+    beyond = line(cell="beyond"), Ours(NEAR, ERROR, causes)
+    *_, cell = judged([*block(3, 3), beyond])
+    assert cell.outcome == UNEXPLAINED
+    assert {found.cells for found in cell.blocks} == {3}
+    *_, cell = judged([*block(2, 3), beyond])
+    assert cell.outcome == AGREES
+
+
+def test_a_contradiction_does_not_count_against_a_cause():
+    wrong = line(against="Table 2"), Ours(FAR, ERROR, [Cause("longer", "b", FAR, "T")])
+    *first, cell = judged([*block(3, 3), wrong])
+    assert {each.outcome for each in first} == {EXPLAINED}
+    assert cell.outcome == CONTRADICTS
+
+
+def test_of_two_standing_causes_the_one_with_more_cells_is_named():
+    found = block(5, 5)
+    few = Cause("wider", "c", NEAR, "T")
+    found[0] = found[0][0], Ours(FAR, ERROR, [few, *found[0][1].causes])
+    assert judged(found)[0].why.startswith("longer (b)")
+
+
+def test_rejected_causes_and_a_single_run_explain_nothing():
+    far = Cause("wider", "b", Mean.of(0.81, 0.01, 5))
+    single = Cause("longer", "b", Mean.of(0.9, math.nan, 1))
+    cell = judge(FAR, far, single)
+    assert cell.outcome == UNEXPLAINED
+    assert cell.why == "wider: 0.81 (b); longer: 0.9 (b)"
 
 
 @pytest.mark.parametrize(
@@ -76,32 +182,41 @@ def test_a_difference_is_explained_by_runs_alone():
         ("reversed", UNEXPLAINED),
         ("tie", OPEN),
         ("undecided", OPEN),
-        ("not testable here", GAP),
+        ("not testable here", UNRUN),
     ],
 )
 def test_outcomes_of_sentences(verdict, outcome):
-    assert sentence("Figure 1", "bagging is ahead", verdict).outcome == outcome
+    assert judge(verdict, printed="", unit="").outcome == outcome
+
+
+def test_a_sentence_has_causes_too():
+    cause = Cause("longer", "b", "holds")
+    assert judge("reversed", cause, printed="", unit="").outcome == EXPLAINED
 
 
 def test_counts():
-    cells = [
-        judged(None),
-        judged(FAR),
-        judged(PRINTED),
-        sentence("Figure 1", "it rises", "holds"),
-    ]
+    cells = [judge(None), judge(FAR), judge(NEAR), judge("holds", printed="")]
     counts = scorecard({"one": cells, "other": cells[:1]})
-    assert counts["table"].tolist() == ["Table 1", "Figure 1", "Table 1", ""]
-    assert counts["cells"].tolist() == [3, 1, 1, 5]
-    assert counts["run"].tolist() == [2, 1, 0, 3]
-    assert counts[[AGREES, EXPLAINED, UNEXPLAINED, OPEN, GAP]].iloc[-1].tolist() == [
-        2,
-        0,
-        1,
-        0,
-        2,
-    ]
+    assert counts["table"].tolist() == ["Table 1", "Table 1", ""]
+    assert counts["cells"].tolist() == [4, 1, 5]
+    assert counts[[*ALL]].iloc[-1].tolist() == [2, 0, 0, 1, 0, 2, 0]
     assert len(listed({"one": cells})) == 4
+    said = re.findall(r"\d+", in_words(cells))
+    assert said == ["4", "2", "0", "0", "1", "0", "1", "0"]
+
+
+def test_differences_are_sorted_and_causes_listed():
+    near = Mean.of(0.85, 0.001, 5)
+    papers = {"one": [judge(near), judge(NEAR), *judged(block(1, 2))]}
+    assert differing(papers)["ours"].tolist() == [0.8, 0.8, 0.85]
+    (found,) = tried(papers).itertuples()
+    assert (found.paper, found.cause, found.cells, found.agree) == (
+        "one",
+        "longer",
+        2,
+        1,
+    )
+    assert not found.stands
 
 
 def test_cells_are_judged_by_the_rows_that_their_lines_name(tmp_path, monkeypatch):
@@ -120,8 +235,8 @@ def test_cells_are_judged_by_the_rows_that_their_lines_name(tmp_path, monkeypatc
         "F,not computed,,,,,,,,,other,\n"
     )
     (tmp_path / "causes_one.csv").write_text(
-        "cells,name,store,where\nmetric == 'accuracy' and where != '',another"
-        " rate,rows,rate == 3\n"
+        "block,cells,name,store,where\nall,metric == 'accuracy' and where !="
+        " '',another rate,rows,rate == 3\n"
     )
     lines = [
         (1, 1, 0.89, 8),
@@ -140,16 +255,40 @@ def test_cells_are_judged_by_the_rows_that_their_lines_name(tmp_path, monkeypatc
         module, "published_store", lambda name: tmp_path / f"{name}.csv"
     )
     monkeypatch.setattr(module, "read_store", lambda path: rows)
-    computed = {"sentence": module.Ours("reversed", tried="twice")}
+    computed = {"sentence": Ours("reversed", tried="twice")}
     found = module.cells("one", computed, lenders={"single": Borrowed(0.02, 10)})
-    outcomes = [AGREES, EXPLAINED, AGREES, UNEXPLAINED, GAP, GAP, UNEXPLAINED, GAP]
-    assert [cell.outcome for cell in found] == outcomes
-    assert [found[place].why for place in (1, 3, 6)] == [
-        "another rate (rows)",
-        "misprinted",
-        "twice",
-    ]
-    assert [cell.ours for cell in found[:4]] == pytest.approx([0.905, 0.505, 0.5, 8])
+    outcomes = [AGREES, EXPLAINED, AGREES, UNEXPLAINED, UNRUN, UNRUN, UNEXPLAINED]
+    assert [cell.outcome for cell in found] == [*outcomes, UNRUN]
+    assert found[1].why == "another rate (rows), which agrees in 1 of 1 cells of all"
+    assert [found[place].why for place in (3, 6)] == ["misprinted", "twice"]
+    values = [cell.ours for cell in found[:4]]
+    assert values == pytest.approx([0.905, 0.705, 0.5, 8])
+
+
+PAGES = ["scorecard"]
+for chapter in ("bagging", "private_prediction", "dpbag", "intrinsic_sgd"):
+    PAGES += [chapter, f"evidence/{chapter}_evidence"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_says_the_counts_of_the_scorecard(repository, page):
+    """One function says them, from the same cells, and the page shows what it says."""
+    cells = json.loads((repository / f"book/{page}.ipynb").read_text())["cells"]
+    code, text = (
+        "".join(
+            line
+            for cell in cells
+            if cell["cell_type"] == kind
+            for line in cell["source"]
+        )
+        for kind in ("code", "markdown")
+    )
+    names = re.findall(
+        r'glue\("([\w-]+-outcomes)", scorecard.in_words\((?:card|judged|everything)\)\)',
+        code,
+    )
+    assert len(names) == 1
+    assert text.count(f"{{glue:text}}`{names[0]}`") == 1
 
 
 COUNTS = pd.read_csv(Path(__file__).with_name("scorecard.csv"))
@@ -167,4 +306,6 @@ def test_outcomes_of_each_paper_are_those_that_were_noted(paper):
     assert sorted(next(lines)) == sorted(next(lines))
     if paper == "private_prediction":  # every sentence, number and arrow once
         assert len({(cell.table, cell.cell) for cell in found}) == len(found)
-    assert all(cell.why for cell in found if cell.outcome in (EXPLAINED, UNEXPLAINED))
+    assert all(cell.why for cell in found if cell.outcome in (EXPLAINED, CONTRADICTS))
+    said = [int(number) for number in re.findall(r"\b\d+\b", in_words(found))]
+    assert said == [len(found), *(int(noted[name].sum()) for name in ALL)]

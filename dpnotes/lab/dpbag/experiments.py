@@ -162,7 +162,7 @@ def filtered(
 def cause(
     *, dataset: str, setting: str, seed: int, device: str = "auto", **row: Any
 ) -> dict[str, Any]:
-    """Compute a row of :func:`student` with other settings of the learners.
+    """Compute a row of :func:`student` for boosting, with students of other settings.
 
     Parameters
     ----------
@@ -180,8 +180,8 @@ def cause(
     from dpnotes.learners import BoostedTreesClassifier
     from dpnotes.methods import DPBag
 
-    _, learners, settings = grids.SETTINGS[setting]
-    records, model = thirds(dataset, seed), runs.learner(learners, **settings)
+    records = thirds(dataset, seed)
+    model = runs.learner("boosting", **grids.SETTINGS[setting])
     private, public = records.private, records.public
     if row["accountant"] == "none":
         return _scored(
@@ -191,10 +191,9 @@ def cause(
             records,
             device,
         )
-    logistic = learners == "logistic"
-    dtype = np.float64 if logistic else np.float32  # as in the row there
+    dtype = np.float32  # as in the row there
     vote = DPBag(
-        estimator=model if logistic else BoostedTreesClassifier(device="cpu"),
+        estimator=BoostedTreesClassifier(device="cpu"),
         student=model,
         partitions="balanced",
         adjacency="replace-one",

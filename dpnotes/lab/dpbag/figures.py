@@ -83,8 +83,6 @@ def differences(tables: dict[str, pd.DataFrame]) -> Figure:
     """Draw our value minus the published value of every cell, one panel for each
     metric.
 
-    A frame marks a cell that differs by the rule of verdicts.
-
     Parameters
     ----------
     tables : dict of metric to DataFrame
@@ -95,8 +93,6 @@ def differences(tables: dict[str, pd.DataFrame]) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    from matplotlib.patches import Rectangle
-
     settings = list(
         dict.fromkeys(map(_setting, pd.concat(tables.values()).itertuples()))
     )
@@ -116,15 +112,6 @@ def differences(tables: dict[str, pd.DataFrame]) -> Figure:
             values[at, first : first + width] = 100 * (
                 row.relative if metric == "labels" else row.difference
             )
-            if row.agrees is False:
-                frame: dict[str, Any] = {
-                    "fill": False,
-                    "edgecolor": "black",
-                    "linewidth": 1.2,
-                }
-                axes.add_patch(
-                    Rectangle((first - 0.46, at - 0.46), width - 0.08, 0.92, **frame)
-                )
         axes.imshow(
             values,
             cmap="RdBu_r",

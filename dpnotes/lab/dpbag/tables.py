@@ -19,7 +19,6 @@ from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.dpbag.grids import (
     EPSILONS,
     PUBLISHED_DELTA,
-    SETTINGS,
     SIZES,
     STATED_DELTA,
 )
@@ -33,17 +32,15 @@ from dpnotes.lab.tables import (
     mean_and_std,
     mean_text,
 )
+from dpnotes.lab.verdicts import ORDER as ANSWERS
 from dpnotes.lab.verdicts import (
-    HOLDS,
     Mean,
     Question,
     above,
-    agrees,
     every,
     places,
     verdict,
 )
-from dpnotes.lab.verdicts import ORDER as ANSWERS
 
 # how the pages show them
 METHODS = {"dpbag": "DPBag", "dpbag_naive": "DPBag-", "saa": "SAA", "npb": "NPB"}
@@ -54,7 +51,6 @@ METRICS = {
     "auroc": "AUROC",
     "auprc": "AUPRC",
 }
-PERFORMANCES = ("accuracy", "auroc", "auprc")
 SETTING = ["method", "n_teachers", "k", "epsilon"]
 PAPER_RUNS = 10  # each of its performances is the mean of so many
 # and their columns in a table of cells
@@ -103,10 +99,8 @@ def cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
         columns method, n_teachers, k and epsilon name the cell. The column published is
         the printed value. The columns reproduced, std, seeds, difference and relative
         (difference divided by the published value) are ours at delta = 1e-3, which the
-        paper's numbers match. The column agrees compares a performance by
-        :func:`dpnotes.lab.verdicts.agrees`, with our standard deviation for both sides,
-        since the paper prints none; it is empty for counts and for single runs. The
-        columns stated and stated_std are ours at delta = 1e-5, which the paper states.
+        paper's numbers match. The columns stated and stated_std are ours at delta =
+        1e-5, which the paper states.
         NPB has no epsilon and no delta, and its values are in the column reproduced.
     """
     which = {**rows[["dataset", "teachers"]].iloc[0], "metric": metric}
@@ -132,9 +126,6 @@ def cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
     if len(paper):
         table = table[table["published"].notna()]
     table["method"] = pd.Categorical(table["method"], list(METHODS))
-    table["agrees"] = [
-        None if metric == "labels" else _agrees(row) for row in table.itertuples()
-    ]
     names = [
         "published",
         "reproduced",
@@ -142,7 +133,6 @@ def cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
         "seeds",
         "difference",
         "relative",
-        "agrees",
         "stated",
         "stated_std",
     ]
@@ -170,71 +160,31 @@ def mean_of(row: Any, source: str = "reproduced") -> Mean | None:
     return Mean.of(getattr(row, source), row.std, runs, freedom=row.seeds - 1)
 
 
-def _agrees(row: Any) -> bool | None:
-    ours, printed = mean_of(row), mean_of(row, "published")
-    return (
-        None
-        if ours is None or printed is None
-        else agrees(ours, printed, unit=1e-4) == HOLDS
-    )
+def accuracy_gains(rows: pd.DataFrame) -> pd.DataFrame:
+    """Compare the accuracy of many partitions with that of one, at equal labels, noise
+    and delta = 1e-3 (DPBag- less subsample-and-aggregate).
 
-
-def tried(others: pd.DataFrame, *of_paper: pd.DataFrame) -> pd.DataFrame:
-    """Compare other settings of the learners with those of the chapter, on the cells on
-    which they were tried.
-
-    Parameters
-    ----------
-    others : DataFrame
-        Rows of :func:`dpnotes.lab.dpbag.experiments.cause`.
-    of_paper : DataFrame
-        Rows of :func:`dpnotes.lab.dpbag.experiments.student`, one table for each
-        learner.
-
-    Returns
-    -------
-    DataFrame
-        One row for each setting, with the columns teachers, setting ("" for the
-        chapter's), cells (number of performances), agree (number of performances that
-        agree by the rule of verdicts) and two columns for each performance. <metric> is
-        the mean difference from the published value for subsample-and-aggregate at
-        epsilon = 5, and <metric>_all is the mean difference for one model on all
-        records.
+    There is one row for each n_teachers, k and epsilon for which the paper prints
+    DPBag-. The column published is the gain by the paper's numbers in percentage
+    points, ours is the mean of our gains, paired by seed, and ours_se is its standard
+    error.
     """
-    found = []
-    others = others.assign(
-        teachers=others["setting"].map(
-            {name: own.teachers for name, own in SETTINGS.items()}
-        )
-    )
-    for rows in of_paper:
-        teachers = str(rows["teachers"].iloc[0])
-        mine = others[others["teachers"] == teachers]
-        same = rows[
-            rows["accountant"].isin(mine["accountant"]) & (rows["n_partitions"] == 1)
-        ]
-        same = same[
-            same["epsilon"].isna() | same["epsilon"].isin(mine["epsilon"])
-        ].assign(setting="")
-        for setting, own in pd.concat([same, mine]).groupby("setting", sort=False):
-            tables = {
-                metric: cells(own, metric).dropna(subset=["reproduced"])
-                for metric in PERFORMANCES
-            }
-            judged = pd.concat(tables.values())["agrees"].dropna()
-            line = {
-                "teachers": teachers,
-                "setting": setting,
-                "cells": len(judged),
-                "agree": int(judged.sum()),
-            }
-            for metric, table in tables.items():
-                line[metric] = table.loc[table["epsilon"] == 5, "difference"].mean()
-                line[f"{metric}_all"] = table.loc[
-                    table["method"] == "npb", "difference"
-                ].mean()
-            found.append(line)
-    return pd.DataFrame(found)
+    at = ["n_teachers", "epsilon"]
+    equal = rows[(rows["accountant"] == "naive") & (rows["delta"] == PUBLISHED_DELTA)]
+    equal = equal[[*at, "seed", "n_partitions", "accuracy"]].astype(float)
+    equal = equal.rename(columns={"n_partitions": "k"})
+    many = equal[equal["k"] > 1]
+    pairs = many.merge(equal[equal["k"] == 1], on=[*at, "seed"], suffixes=("", "_one"))
+    gains = 100 * (pairs["accuracy"] - pairs["accuracy_one"])
+    groups = gains.groupby([pairs[name] for name in (*at, "k")])
+    ours = pd.DataFrame({"ours": groups.mean(), "ours_se": groups.sem()})
+    printed = cells(rows, "accuracy")
+    minus = printed[printed["method"] == "dpbag_naive"]
+    single = printed[printed["method"] == "saa"]
+    table = minus.merge(single, on=at, suffixes=("", "_one"))
+    table["published"] = 100 * (table["published"] - table["published_one"])
+    table = table[["n_teachers", "k", "epsilon", "published"]]
+    return table.merge(ours.reset_index(), on=[*at, "k"])
 
 
 # of tables with a column of means, by metric
@@ -627,10 +577,7 @@ def _cells_table(metric: str) -> Table:
         )
 
     relative = Column("relative", "difference", "{:+.1f} %", scale=100)
-    points = (
-        Column("difference", format="{:+.1f}", scale=100),
-        Column("agrees", labels={True: "yes", False: "no"}),
-    )
+    points = Column("difference", format="{:+.1f}", scale=100)
     return Table(
         "{caption}",
         Column("method", labels=METHODS),
@@ -660,23 +607,16 @@ def _cells_table(metric: str) -> Table:
 
 # of cells(rows, metric); the chapter gives the caption
 CELLS = {metric: _cells_table(metric) for metric in METRICS}
-TRIED = Table(
-    "Other settings of the learners at delta = 1e-3, for subsample-and-aggregate and"
-    " for one model on all records (NPB). The column 'agree' counts the published"
-    " performances that agree with ours. The other columns are mean differences from"
-    " the published values in points: for students at epsilon = 5, and for NPB.",
-    Column(
-        "setting",
-        labels={"": "as in the tables"}
-        | {name: setting.says for name, setting in SETTINGS.items()},
-    ),
-    "teachers",
-    Column("agree", text=lambda row: f"{row.agree} of {row.cells}"),
-    *(Column(metric, METRICS[metric], "{:+.1f}", scale=100) for metric in PERFORMANCES),
-    *(
-        Column(f"{metric}_all", f"{METRICS[metric]}, NPB", "{:+.1f}", scale=100)
-        for metric in PERFORMANCES
-    ),
+GAINS = Table(
+    "Accuracy that many partitions gain over one at equal labels and noise (DPBag- less"
+    " SAA), in percentage points: by the paper's numbers, and in our runs with the"
+    " standard error of the mean.",
+    Column("n_teachers", "n", "{:.0f}"),
+    Column("k", format="{:.0f}"),
+    Column("epsilon", format="{:g}"),
+    Column("published", format="{:+.2f}"),
+    Column("ours", format="{:+.2f}"),
+    Column("ours_se", "standard error", "{:.2f}"),
 )
 
 

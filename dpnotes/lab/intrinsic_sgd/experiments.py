@@ -13,13 +13,20 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from dpnotes import data
 from dpnotes._validation import Features
 from dpnotes.accounting.papers import augmenting_sigma
 from dpnotes.lab import experiment
 from dpnotes.lab._experiment import Experiment
 from dpnotes.lab.intrinsic_sgd import audit as audits
 from dpnotes.lab.intrinsic_sgd import grids, runs
-from dpnotes.lab.intrinsic_sgd.data import Records, digits, records, resplit
+from dpnotes.lab.intrinsic_sgd.data import (
+    SPLITS,
+    Records,
+    digits,
+    records,
+    resplit,
+)
 from dpnotes.lab.intrinsic_sgd.runs import Setting
 from dpnotes.learners import device_name, one_thread
 from dpnotes.methods import NoisySGD, noisy_descents
@@ -33,6 +40,19 @@ Metrics = dict[str, Any]
 def _origin(setting: Setting, device: str) -> Metrics:
     """Where a row comes from: the digest of its data, and the device."""
     return {"data": setting.records.digest, "device": device_name(device)}
+
+
+@experiment("intrinsic_sgd.sizes")
+def sizes(*, dataset: str) -> Metrics:
+    """Count the records that select the hyperparameters (Table I).
+
+    Returns
+    -------
+    dict
+        n_validation; data.
+    """
+    split: Any = data.load(dataset, split=SPLITS[dataset])
+    return {"n_validation": len(split.y_validation), "data": split.digest}
 
 
 @experiment("intrinsic_sgd.summary")
@@ -503,6 +523,7 @@ EXPERIMENTS = [
         cost=grids.seconds,
     )
     for name, function, grid, tolerance in (
+        ("sizes", sizes, grids.sizes, {}),
         ("summary", summary, grids.with_networks, SUMMARY),
         (
             "distances",

@@ -14,6 +14,7 @@ from dpnotes.lab._experiment import Grid
 from dpnotes.lab.intrinsic_sgd.data import (
     PAPER_NAMES,
     SCALINGS,
+    SPLITS,
     UNSCALED,
     located,
     records,
@@ -154,6 +155,12 @@ def by_scale(make: Callable[[Grid], Grid]) -> dict[str, Callable[[], Grid]]:
 def checkpoints(steps: int) -> tuple[int, ...]:
     """List the steps after which a trajectory is recorded."""
     return tuple(range(0, steps + 1, max(1, steps // CHECKPOINTS)))
+
+
+def sizes(chosen: Grid) -> Grid:
+    """List the data sets of these settings."""
+    names = dict.fromkeys(row["dataset"] for row in chosen)
+    return [{"dataset": name} for name in names if name in SPLITS]
 
 
 def with_networks(chosen: Grid) -> Grid:
@@ -357,6 +364,8 @@ def seconds(row: Mapping[str, Any]) -> float:
     """Estimate seconds on one core: a step takes 0.3 microseconds for a run that
     shares its batch, and 7 for a pair.
     """
+    if "steps" not in row:
+        return 1.0
     if "n_runs" in row:
         return 10.0
     if "test_runs" in row:

@@ -30,11 +30,11 @@ def printed() -> pd.DataFrame:
     """Read Tables I to IV: dataset (the paper's name), quantity, printed, sd (of single
     runs).
 
-    A key of the file is a quantity and a task. It begins with ``tenfold`` for a gain
-    that is judged as printed ten times too large.
+    A key of the file is a quantity and a task.
     """
     table = paper_table("cells_intrinsic_sgd").query("table.str.startswith('Table')")
-    keys = table["key"].str.removeprefix("tenfold ").str.rpartition(", ")
+    table = table.dropna(subset="key")
+    keys = table["key"].str.rpartition(", ")
     return table[["printed", "sd"]].assign(dataset=keys[2], quantity=keys[0])
 
 
