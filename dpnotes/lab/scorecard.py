@@ -272,8 +272,9 @@ def cells(
     lending = lenders or {}
     causes: list[tuple[Any, set[int], set[int]]] = []
     if paper_file(f"causes_{chapter}.csv").exists():
+        cause: Any
         for cause in _table(f"causes_{chapter}").itertuples():
-            block = set(lines.query(str(cause.cells)).index)
+            block = set(lines.query(cause.cells).index)
             also = set(lines.query(cause.stands).index) if cause.stands else set()
             causes.append((cause, block, also))
 

@@ -179,7 +179,7 @@ def seconds(parameters: Mapping[str, Any]) -> float:
     """
     models = parameters["n_teachers"] * parameters["n_partitions"]
     if parameters.get("teachers") == "xgboost":
-        return 0.04 * models / 3 + 1.0
+        return float(0.04 * models / 3 + 1.0)
     if "setting" in parameters:  # another student, whose trees are slower
         return 15.0 if models == 1 else 5.0
     boosting = parameters.get("teachers") == "boosting"

@@ -153,7 +153,7 @@ class Votes(NamedTuple):
 
 
 def teach(
-    name: str, X: Floats, y: Codes, subsets: list[Codes], *, seed: int, device: str
+    name: str, X: NDArray[Any], y: Codes, subsets: list[Codes], *, seed: int, device: str
 ) -> Any:
     """Train a teacher on each subset."""
     from dpnotes.learners import BoostedTreesClassifier
@@ -167,7 +167,7 @@ def teach(
     return many(device=device).fit_many(X, y, subsets, n_classes=2, seed=seed)
 
 
-def _liblinear(X: Floats, y: Codes, subsets: list[Codes], device: str) -> Any:
+def _liblinear(X: NDArray[Any], y: Codes, subsets: list[Codes], device: str) -> Any:
     """Minimise liblinear's objective: its intercept is the weight of a constant."""
     from dpnotes.learners import LogisticModels, fit_binary_logistic
 

@@ -184,7 +184,7 @@ def accuracy_gains(rows: pd.DataFrame) -> pd.DataFrame:
     table = minus.merge(single, on=at, suffixes=("", "_one"))
     table["published"] = 100 * (table["published"] - table["published_one"])
     table = table[["n_teachers", "k", "epsilon", "published"]]
-    return table.merge(ours.reset_index(), on=[*at, "k"])
+    return table.merge(ours.dropna().reset_index(), on=[*at, "k"])
 
 
 # of tables with a column of means, by metric
