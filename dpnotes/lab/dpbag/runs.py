@@ -153,7 +153,13 @@ class Votes(NamedTuple):
 
 
 def teach(
-    name: str, X: NDArray[Any], y: Codes, subsets: list[Codes], *, seed: int, device: str
+    name: str,
+    X: NDArray[Any],
+    y: Codes,
+    subsets: list[Codes],
+    *,
+    seed: int,
+    device: str,
 ) -> Any:
     """Train a teacher on each subset."""
     from dpnotes.learners import BoostedTreesClassifier
