@@ -59,7 +59,7 @@ Arrays = tuple[np.ndarray, np.ndarray]
 def lists() -> dict[str, dict[str, Any]]:
     """The tables, the sealed ones as they were written down."""
     text = LISTS.read_text()
-    sealed = text[text.index("[sealed]") :]
+    sealed = text[text.index("\n[sealed]\n") + 1 :]
     if hashlib.sha256(sealed.encode()).hexdigest() not in text:
         raise ValueError("the sealed tables in tables.toml are not those of the hash")
     return tomllib.loads(text)
