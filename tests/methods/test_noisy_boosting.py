@@ -9,6 +9,7 @@ import pytest
 from scipy.special import softmax
 from sklearn.pipeline import make_pipeline
 
+import dpnotes
 from dpnotes.accounting import compose, gaussian
 from dpnotes.methods import NoisyBoosting, _noisy_boosting
 from dpnotes.methods._noisy_boosting import LONGEST, STEEPEST, _unclipped
@@ -209,3 +210,24 @@ def test_thresholds_lie_within_the_bounds_whatever_the_data():
     assert (model.thresholds_ >= limits[0][..., None]).all()
     assert (model.thresholds_ <= limits[1][..., None]).all()
     assert (np.diff(model.thresholds_) >= 0).all()
+
+
+@pytest.mark.parametrize("noise", ["all", "not the linear part's"])
+def test_an_audit_refutes_a_copy_without_the_noise_of_the_linear_part(
+    monkeypatch, noise
+):
+    generator = np.random.default_rng(10)
+    X, y = generator.uniform(-1, 1, size=(30, 2)), np.arange(30) % 2
+    model = NoisyBoosting(1.0, 1e-3, n_trees=1, classes=[0, 1], noise_seed=0)
+    if noise != "all":
+        descend = _noisy_boosting._Sums.descend
+
+        def exact(self, scaled, share):
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr(_noisy_boosting, "add_gaussian", lambda sums, **_: sums)
+                return descend(self, scaled, share)
+
+        monkeypatch.setattr(_noisy_boosting._Sums, "descend", exact)
+    monkeypatch.setattr(_noisy_boosting, "STEPS", 3)
+    report = dpnotes.audit(model, X, y, runs=400, random_state=0)
+    assert report.refuted == (noise != "all")
