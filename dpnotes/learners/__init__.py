@@ -35,17 +35,17 @@ from dpnotes.learners._devices import one_thread as one_thread
 from dpnotes.learners._dp_sgd import dp_sgd_batches as dp_sgd_batches
 from dpnotes.learners._dp_sgd import fit_dp_sgd_linear as fit_dp_sgd_linear
 from dpnotes.learners._dp_sgd import fit_dp_sgd_network as fit_dp_sgd_network
-from dpnotes.learners._logistic_binary import fit_binary_logistic as fit_binary_logistic
-from dpnotes.learners._logistic_models import LogisticModels as LogisticModels
-from dpnotes.learners._logistic_multinomial import (
+from dpnotes.learners._logistic import LogisticModels as LogisticModels
+from dpnotes.learners._logistic import (
     fit_multinomial_logistic as fit_multinomial_logistic,
 )
-from dpnotes.learners._logistic_perturbed import (
+from dpnotes.learners._logistic import (
     fit_perturbed_logistic as fit_perturbed_logistic,
 )
 from dpnotes.learners._network_training import choose_engine as choose_engine
 from dpnotes.learners._networks import Networks as Networks
 from dpnotes.learners._networks import fit_networks as fit_networks
+from dpnotes.learners._newton import fit_binary_logistic as fit_binary_logistic
 from dpnotes.learners._sgd import Architecture as Architecture
 from dpnotes.learners._sgd import SGDRuns as SGDRuns
 from dpnotes.learners._sgd import fit_sgd as fit_sgd

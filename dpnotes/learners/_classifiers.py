@@ -31,8 +31,7 @@ from dpnotes.learners._boosted_trees import BoostedTrees, fit_boosted_trees
 from dpnotes.learners._checkpoints import Checkpoint
 from dpnotes.learners._chunks import RowSubsets
 from dpnotes.learners._descent import Schedule
-from dpnotes.learners._logistic_models import LogisticModels
-from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
+from dpnotes.learners._logistic import LogisticModels, fit_multinomial_logistic
 from dpnotes.learners._network_initial import load_weights
 from dpnotes.learners._networks import Networks, fit_networks
 

@@ -35,7 +35,7 @@ from dpnotes.learners._devices import (
     spawned_seed,
     torch_generator,
 )
-from dpnotes.learners._logistic_models import LogisticModels
+from dpnotes.learners._logistic import LogisticModels
 from dpnotes.learners._network_initial import check_data, check_network
 from dpnotes.learners._networks import Build, Networks
 

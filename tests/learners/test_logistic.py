@@ -21,9 +21,8 @@ from dpnotes.learners import (
     fit_multinomial_logistic,
     fit_perturbed_logistic,
 )
-from dpnotes.learners import _logistic_binary as binary
-from dpnotes.learners import _logistic_models as models
-from dpnotes.learners import _logistic_multinomial as multinomial
+from dpnotes.learners import _logistic as models
+from dpnotes.learners import _newton as newton
 
 R, C = 6, 10
 
@@ -189,7 +188,7 @@ def test_the_step_is_damped_where_a_whole_one_does_not_descend(monkeypatch):
         X, y, [np.arange(40)], l2=1e-5, tolerance=1e-8, device="cpu"
     )
     assert fitted.converged.all()
-    monkeypatch.setattr(binary, "HALVINGS", 1)
+    monkeypatch.setattr(newton, "HALVINGS", 1)
     with pytest.warns(ConvergenceWarning):
         fit_binary_logistic(
             X, y, [np.arange(40)], l2=1e-5, tolerance=1e-8, device="cpu"
@@ -230,7 +229,7 @@ def test_both_coordinates_take_the_same_iterates(problem, monkeypatch, intercept
     }
     results = []
     for mode in ("span", "batch"):
-        monkeypatch.setattr(multinomial, "_mode", lambda *_, mode=mode: mode)
+        monkeypatch.setattr(models, "_mode", lambda *_, mode=mode: mode)
         with pytest.warns(ConvergenceWarning):
             results.append(
                 fit_multinomial_logistic(X, y, subsets, max_iterations=12, **settings_)
@@ -246,8 +245,8 @@ def test_both_coordinates_take_the_same_iterates(problem, monkeypatch, intercept
 @pytest.mark.parametrize("intercept", [False, True])
 def test_a_large_problem_is_fitted_alone(digits, dtype, intercept, monkeypatch):
     X, y = digits
-    monkeypatch.setattr(multinomial, "LARGE", 2**16)
-    assert multinomial._mode(1797, 64, 10, 1000) == "alone"
+    monkeypatch.setattr(models, "LARGE", 2**16)
+    assert models._mode(1797, 64, 10, 1000) == "alone"
     fitted = fit_multinomial_logistic(
         X.astype(dtype),
         y,
@@ -283,7 +282,7 @@ def test_without_l2_it_stays_in_the_span_and_separates(problem):
 @pytest.mark.parametrize("block", [np.inf, 0])
 def test_perturbed_models_are_minima_of_their_own_objective(digits, monkeypatch, block):
     X, y = digits
-    monkeypatch.setattr("dpnotes.learners._logistic_problems.BLOCK", block)
+    monkeypatch.setattr("dpnotes.learners._lbfgs.BLOCK", block)
     noise = (
         np.random.default_rng(0).normal(size=(7, 10, 64))
         * np.array([0, 1, 1, 1, 1, 1, 1])[:, None, None]

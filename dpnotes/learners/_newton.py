@@ -15,8 +15,8 @@ from torch.nn.functional import softplus
 
 from dpnotes._validation import Features, Integers, positive
 from dpnotes.learners._chunks import Group, RowSubsets
-from dpnotes.learners._logistic_models import Fits, LogisticModels
-from dpnotes.learners._logistic_problems import Active, gram_matrices
+from dpnotes.learners._lbfgs import Active, gram_matrices
+from dpnotes.learners._logistic import Fits, LogisticModels
 
 HALVINGS = 30
 
@@ -53,12 +53,10 @@ class Newton(ABC):
         counts: Tensor | None,
         intercept: bool,
     ) -> None:
-        self.labels, self.penalty, self.counts, self.intercept = (
-            labels,
-            penalty,
-            counts,
-            intercept,
-        )
+        self.labels = labels
+        self.penalty = penalty
+        self.counts = counts
+        self.intercept = intercept
         self.f = torch.zeros_like(labels)
         self.b = torch.zeros_like(penalty)
         self.prepare(rows)
@@ -74,18 +72,18 @@ class Newton(ABC):
         at padding.
         """
         p = self.f.sigmoid()
-        r, variance = self.labels - p, p * (1 - p)
-        return (
-            (r, variance)
-            if self.counts is None
-            else (r * self.counts, variance * self.counts)
-        )
+        r = self.labels - p
+        variance = p * (1 - p)
+        if self.counts is None:
+            return r, variance
+        return r * self.counts, variance * self.counts
 
     def objective(self, f: Tensor, v: Tensor, b: Tensor) -> Tensor:
         """Objective [k] at coordinates v and intercepts b, where the logits are f."""
         # not softplus(f) - labels f, whose rounding is that of f
         loss = softplus((1 - 2 * self.labels) * f)
-        loss = loss if self.counts is None else loss * self.counts
+        if self.counts is not None:
+            loss = loss * self.counts
         return loss.sum(1) + self.penalised(v, v, f, b) / 2
 
     @abstractmethod
@@ -129,7 +127,8 @@ class DualNewton(Newton):
         """Bytes of one model, and the number of them that the cache of a CPU should
         hold.
         """
-        return itemsize * (m * d + 3 * m * m + 20 * m), itemsize * (m * d + 2 * m * m)
+        held = m * d + 3 * m * m + 20 * m
+        return itemsize * held, itemsize * (m * d + 2 * m * m)
 
     def prepare(self, rows: Tensor) -> None:
         self.kernel = gram_matrices(rows) / self.penalty[:, None, None]
@@ -151,11 +150,9 @@ class DualNewton(Newton):
         B = (self.kernel * h[:, :, None]).mul_(h[:, None])
         B.diagonal(dim1=1, dim2=2).add_(1)  # eigenvalues >= 1
         factor = torch.linalg.cholesky_ex(B)[0]
-        right = (
-            torch.stack([h * self._image, h], 2)
-            if self.intercept
-            else (h * self._image)[:, :, None]
-        )
+        right = (h * self._image)[:, :, None]
+        if self.intercept:
+            right = torch.cat([right, h[:, :, None]], 2)
         solved = torch.cholesky_solve(right, factor)
         # (I + variance K) (dv) = off - variance db, and v + dv sums to 0
         dv = self._off - h * solved[:, :, 0]
@@ -167,10 +164,8 @@ class DualNewton(Newton):
         return dv, db, torch.bmm(dv[:, None], self.kernel)[:, 0] + db[:, None]
 
     def solution(self, v: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-        return (
-            torch.bmm(v[:, None], self.all_rows)[:, 0] / self.all_penalties[:, None],
-            b,
-        )
+        w = torch.bmm(v[:, None], self.all_rows)[:, 0] / self.all_penalties[:, None]
+        return w, b
 
 
 class PrimalNewton(Newton):
@@ -183,16 +178,13 @@ class PrimalNewton(Newton):
         """Bytes of one model, and the number of them that the cache of a CPU should
         hold.
         """
-        return itemsize * (2 * m * d + 2 * d * d + 20 * m), itemsize * (
-            2 * m * d + d * d
-        )
+        held = 2 * m * d + 2 * d * d + 20 * m
+        return itemsize * held, itemsize * (2 * m * d + d * d)
 
     def prepare(self, rows: Tensor) -> None:
-        self.rows = (
-            torch.cat([rows, rows.new_ones((*rows.shape[:2], 1))], 2)
-            if self.intercept
-            else rows
-        )
+        if self.intercept:
+            rows = torch.cat([rows, rows.new_ones((*rows.shape[:2], 1))], 2)
+        self.rows = rows
         self.v = rows.new_zeros((len(rows), self.rows.shape[2]))
         self.diagonal = self.penalty[:, None].repeat(1, self.rows.shape[2])
         if self.intercept:
@@ -230,7 +222,7 @@ def minimise(
     ----------
     problems : Newton
     tolerance, max_iterations
-        See :func:`dpnotes.learners._logistic_lbfgs.minimise`.
+        See :func:`dpnotes.learners._lbfgs.minimise`.
 
     Returns
     -------

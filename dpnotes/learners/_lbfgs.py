@@ -1,5 +1,5 @@
-"""Softmax regressions as functions to minimise: over the weights themselves, or over
-the span of the rows.
+"""Many softmax regressions at once by L-BFGS, which carries the logits along instead
+of recomputing them; over the weights themselves, or over the span of the rows.
 """
 
 from __future__ import annotations
@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -17,9 +16,13 @@ COMPACT_AT = 0.75
 ROWS_PER_FEATURE = 8  # evenly spaced; more do not improve the preconditioner
 BLOCK = 5  # a block takes about 20 d^3 operations, an iteration 4 n d for each column
 GRAM_STRIPS = 3  # of a Gram matrix: a third of its products is left out by symmetry
-ROW_BLOCK, NARROW = 1024, 64
+ROW_BLOCK = 1024
+NARROW = 64
 # pairs that L-BFGS keeps: more cost as much time as they save, unless rows are shared
-HISTORY, LONG_HISTORY = 5, 20
+HISTORY = 5
+LONG_HISTORY = 20
+# iterations between tests of convergence: each is a reduction and a wait for the device
+CHECK_EVERY = 5
 
 
 class Active:
@@ -153,6 +156,15 @@ class RowProblems:
     linear : torch.Tensor, shape [k, C, p], optional
     start : torch.Tensor, shape [k, C, p], optional
         First iterate; by default zero.
+    inverse : torch.Tensor, shape [C, p, p], optional
+        Inverse of one block of the Hessian for each class, from which the inner product
+        comes; on shared rows only.
+    centred : bool
+        A common shift of the weights of all classes does not change the loss, so along
+        this shift the Hessian of the objective is only the Hessian of the penalty. The
+        blocks assume it to be many times as large. If they are ``centred``, they act on
+        gradients and give directions with class mean zero, and the class mean of a
+        gradient is divided by the penalty.
     """
 
     rows: Tensor
@@ -162,11 +174,16 @@ class RowProblems:
     offset: Tensor | None = None
     linear: Tensor | None = None
     start: Tensor | None = None
-
-    dual: ClassVar = "same"
+    inverse: Tensor | None = None
+    centred: bool = False
 
     def __post_init__(self) -> None:
         self.history = HISTORY if self.rows.ndim == 3 else LONG_HISTORY
+
+    @property
+    def dual(self) -> str:
+        """Which duals are needed."""
+        return "same" if self.inverse is None else "gradient"
 
     def first(self) -> tuple[Tensor, Tensor, Tensor]:
         """First iterate, its dual and its logits."""
@@ -187,11 +204,10 @@ class RowProblems:
             return torch.bmm(v, self.rows.mT)
         flat = _sixteen(v.view(-1, v.shape[2]))
         # a few columns against long rows: on a CPU faster in blocks that stay in cache
-        blocks = (
-            (self.rows,)
-            if self.rows.is_cuda or len(flat) > NARROW
-            else torch.split(self.rows, ROW_BLOCK)
-        )
+        size = ROW_BLOCK
+        if self.rows.is_cuda or len(flat) > NARROW:
+            size = len(self.rows)
+        blocks = torch.split(self.rows, size)
         Z = torch.cat([torch.mm(flat, block.mT) for block in blocks], 1)
         return Z[: v.shape[0] * v.shape[1]].view(*v.shape[:2], -1)
 
@@ -209,7 +225,13 @@ class RowProblems:
         G.addcmul_(v, self.penalty)
         if self.linear is not None:
             G += self.linear
-        return G, G
+        if self.inverse is None:
+            return G, G
+        if not self.centred:
+            return _through_blocks(G, self.inverse), G
+        mean = G.mean(1, keepdim=True)
+        D = _through_blocks(G - mean, self.inverse)
+        return D.sub_(D.mean(1, keepdim=True)).add_(mean / self.penalty), G
 
     def penalty_second_derivative(self, D: Tensor, dual: Tensor) -> Tensor:
         """Second derivative [k] of the penalty along D."""
@@ -227,14 +249,11 @@ class RowProblems:
 
     def keep(self, models: Tensor) -> None:
         """Drop all models except these."""
-        shared = {"targets": len(self.targets) == 1, "rows": self.rows.ndim == 2}
-        self._keep(
-            models,
-            "penalty",
-            "counts",
-            "linear",
-            *(name for name in shared if not shared[name]),
-        )
+        self._keep(models, "penalty", "counts", "linear")
+        if len(self.targets) > 1:
+            self._keep(models, "targets")
+        if self.rows.ndim == 3:
+            self._keep(models, "rows")
 
     def _keep(self, models: Tensor, *names: str) -> None:
         for name in names:
@@ -246,6 +265,11 @@ class RowProblems:
         return R if self.counts is None else R.mul_(self.counts)
 
 
+def _through_blocks(G: Tensor, blocks: Tensor) -> Tensor:
+    """Each class's gradient [k, C, p] times its block [C, p, p]."""
+    return torch.bmm(G.transpose(0, 1), blocks).transpose(0, 1).contiguous()
+
+
 def _sixteen(flat: Tensor) -> Tensor:
     """The rows, on a CPU in float64 made up to 16 by zeros: fewer take longer, up to
     a third.
@@ -254,41 +278,6 @@ def _sixteen(flat: Tensor) -> Tensor:
     if missing <= 0 or flat.is_cuda or flat.dtype != torch.float64:
         return flat
     return torch.cat([flat, flat.new_zeros((missing, flat.shape[1]))])
-
-
-@dataclass(eq=False, kw_only=True)
-class PreconditionedProblems(RowProblems):
-    """Row problems on shared rows, whose inner product comes from one block of the
-    Hessian for each class.
-
-    All models share the blocks. A common shift of the weights of all classes does not
-    change the loss, so along this shift the Hessian of the objective is only the
-    Hessian of the penalty. The blocks assume it to be many times as large. If they are
-    ``centred``, they act on gradients and give directions with class mean zero, and the
-    class mean of a gradient is divided by the penalty.
-
-    Parameters
-    ----------
-    inverse : torch.Tensor, shape [C, p, p]
-        Inverse of each block.
-    centred : bool
-    """
-
-    inverse: Tensor
-    centred: bool = False
-
-    dual: ClassVar = "gradient"
-
-    def gradient(self, P: Tensor, v: Tensor, dual: Tensor) -> tuple[Tensor, Tensor]:
-        G, _ = super().gradient(P, v, dual)
-        if not self.centred:
-            return self._through_blocks(G), G
-        mean = G.mean(1, keepdim=True)
-        D = self._through_blocks(G - mean)
-        return D.sub_(D.mean(1, keepdim=True)).add_(mean / self.penalty), G
-
-    def _through_blocks(self, G: Tensor) -> Tensor:
-        return torch.bmm(G.transpose(0, 1), self.inverse).transpose(0, 1).contiguous()
 
 
 @dataclass(eq=False, kw_only=True)
@@ -314,7 +303,9 @@ class SpanProblems(RowProblems):
     gram: Tensor
     intercept: bool
 
-    dual: ClassVar = "carried"
+    @property
+    def dual(self) -> str:
+        return "carried"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -399,13 +390,233 @@ def gram_matrices(rows: Tensor) -> Tensor:
     """
     m = rows.shape[1]
     gram = rows.new_empty((len(rows), m, m))
-    edges = (
-        [m * i // GRAM_STRIPS for i in range(GRAM_STRIPS + 1)]
-        if m >= 16 * GRAM_STRIPS
-        else [0, m]
-    )
+    strips = GRAM_STRIPS if m >= 16 * GRAM_STRIPS else 1
+    edges = [m * i // strips for i in range(strips + 1)]
     for low, high in pairwise(edges):
         block = torch.bmm(rows[:, low:high], rows[:, :high].mT)
         gram[:, low:high, :high] = block
         gram[:, :low, low:high] = block[:, :, :low].mT
     return gram
+
+
+def minimise(
+    problems: RowProblems, tolerance: Tensor, *, max_iterations: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Minimise all problems; a model is finished at the first test at which its
+    gradient is within its tolerance.
+
+    The direction comes from L-BFGS in its compact form, so the history costs three
+    batched products and no loop. The step along this direction is a Newton step on the
+    carried logits, shortened so that it cannot pass the minimum. Along a ray the loss f
+    satisfies |f'''| <= r f'', where r is the largest range of the change of a row's
+    logits. Hence f'(t) <= f'(0) + f''(0) (exp(r t) - 1)/r, which is <= 0 up to t =
+    log(1 - r f'(0)/f''(0))/r. The method needs no loss value, so float32 does not stall
+    where differences of the loss are smaller than rounding errors.
+
+    Parameters
+    ----------
+    problems : RowProblems
+        Problems to minimise; the function drops finished models from this object.
+    tolerance : torch.Tensor, shape [k]
+        Bound on the max-norm of the gradient.
+    max_iterations : int, >= 0
+
+    Returns
+    -------
+    v : torch.Tensor, shape [k, C, p]
+        Result in the coordinates of the problems.
+    gradient_norm : torch.Tensor, shape [k]
+        Max-norm of the gradient at v.
+    iterations : torch.Tensor of int64, shape [k]
+
+    Source
+    ------
+    Byrd, Nocedal, Schnabel (1994), Theorem 2.2 (compact form); Bach (2010),
+    arXiv:0910.4627, Lemma 1 (the bound).
+    """
+    v, dual, Z = problems.first()
+    P = Z.softmax(1)
+    g, g_dual = problems.gradient(P, v, dual)
+    active = Active(tolerance, max_iterations, v)
+    history = _History(v, problems.history, carried=problems.dual == "carried")
+    for iteration in range(max_iterations + 1):
+        last = iteration == max_iterations
+        if last or iteration % CHECK_EVERY == 0:
+            norm = problems.norm(g, g_dual, active.tolerance, exact=last)
+            if active.finish(iteration, norm, v):
+                break
+            left = active.left()
+            if left is not None:
+                v, Z, P, g = (values[left] for values in (v, Z, P, g))
+                dual = dual[left] if problems.dual == "carried" else v
+                g_dual = g if problems.dual == "same" else g_dual[left]
+                problems.keep(left)
+                history.keep(left)
+        D, D_dual = history.direction(g, g_dual)
+        dZ = problems.logits(D, D_dual)
+        derivative = (D * g_dual).flatten(1).sum(1)
+        of_penalty = problems.penalty_second_derivative(D, D_dual)
+        step = _newton_step(
+            P,
+            dZ,
+            problems.counts,
+            derivative=derivative,
+            penalty_second_derivative=of_penalty,
+        )
+        t = step[:, None, None]
+        Z.addcmul_(dZ, t)
+        torch.softmax(Z, 1, out=P)
+        v.addcmul_(D, t)
+        if problems.dual == "carried":
+            dual.addcmul_(D_dual, t)
+        old, old_dual = g, g_dual
+        g, g_dual = problems.gradient(P, v, dual)
+        history.add((D, D_dual), step, (g, g_dual), (old, old_dual), derivative)
+    result, norms = active.results
+    return result, norms, active.iterations
+
+
+def _newton_step(
+    P: Tensor,
+    dZ: Tensor,
+    counts: Tensor | None,
+    *,
+    derivative: Tensor,
+    penalty_second_derivative: Tensor,
+) -> Tensor:
+    """Step length [k] along dZ from probabilities P, where the objective has that
+    derivative along the direction.
+    """
+    product = P * dZ
+    mean = product.sum(1)  # [k, m]
+    # of a row's change of logits
+    variance = product.mul_(dZ).sum(1).addcmul_(mean, mean, value=-1)
+    if counts is not None:
+        variance = variance * counts[:, 0]
+    second = variance.sum(1).clamp_(min=0) + penalty_second_derivative
+    full = torch.where(second > 0, -derivative / second, 0.0)
+    reach = 2 * dZ.abs().amax((1, 2))
+    return torch.where(reach > 0, torch.log1p(reach * full.clamp(min=0)) / reach, full)
+
+
+class _History:
+    """The last pairs s (step) and y (change of the gradient) of k models, and their
+    inner products.
+
+    ``pairs`` holds s in its first slots and y in the others, ``duals`` their duals if
+    directions need one. Slots are used in turn; the small products are kept in order of
+    time, the newest last.
+    """
+
+    def __init__(self, v: Tensor, size: int, *, carried: bool) -> None:
+        k, h = len(v), size
+        self.size = size
+        self.pairs = v.new_zeros((k, 2 * h, v[0].numel()))
+        self.duals = torch.zeros_like(self.pairs) if carried else None
+        self.products = v.new_zeros((k, 2, h, h))  # s_i'y_j for i <= j, else 0; y_i'y_j
+        # an empty slot has no part in the direction
+        self.products[:, 0].diagonal(dim1=1, dim2=2).fill_(1)
+        self.at_gradient = v.new_zeros((k, 2, h))  # s_i'g, y_i'g
+        self.gamma = v.new_ones((k, 1, 1))
+        self.count = 0
+        turns = [(torch.arange(h, device=v.device) + first) % h for first in range(h)]
+        self.slots = [torch.cat([turn, h + turn]) for turn in turns]  # in order of time
+        self.places = [slots.argsort() for slots in self.slots]
+
+    def keep(self, models: Tensor) -> None:
+        """Drop all models but these."""
+        self.pairs = self.pairs[models]
+        self.duals = None if self.duals is None else self.duals[models]
+        self.products = self.products[models]
+        self.at_gradient = self.at_gradient[models]
+        self.gamma = self.gamma[models]
+
+    def direction(self, g: Tensor, g_dual: Tensor) -> tuple[Tensor, Tensor]:
+        """Minus the estimated inverse Hessian times the gradient [k, C, p], and its
+        dual, or itself without one.
+        """
+        if self.count == 0:
+            D = -g
+            return D, D if self.duals is None else -g_dual
+        sy, yy = self.products[:, 0], self.products[:, 1]
+        at_s, at_y = self.at_gradient[:, 0, :, None], self.at_gradient[:, 1, :, None]
+        u = torch.linalg.solve_triangular(sy, at_s, upper=True)
+        right = torch.baddbmm(at_y, yy, u, beta=-1).mul_(self.gamma)
+        right.addcmul_(sy.diagonal(dim1=1, dim2=2)[:, :, None], u)
+        w = torch.linalg.solve_triangular(sy.mT, right, upper=False)
+        weights = torch.cat([-w, u.mul_(self.gamma)], 1)  # [k, 2h, 1], in order of time
+        weights = weights.index_select(1, self.places[self.count % self.size]).mT
+        D = (
+            torch.bmm(weights, self.pairs)
+            .view(g.shape)
+            .addcmul_(g, self.gamma, value=-1)
+        )
+        if self.duals is None:
+            return D, D
+        return D, torch.bmm(weights, self.duals).view(g.shape).addcmul_(
+            g_dual, self.gamma, value=-1
+        )
+
+    def add(
+        self,
+        direction: tuple[Tensor, Tensor],
+        step: Tensor,
+        gradient: tuple[Tensor, Tensor],
+        before: tuple[Tensor, Tensor],
+        derivative: Tensor,
+    ) -> None:
+        """Enter the pair of a step.
+
+        Parameters
+        ----------
+        direction, gradient, before : pair of torch.Tensor, shape [k, C, p]
+            Direction, current gradient and gradient before the step, each with its
+            dual.
+        step : torch.Tensor, shape [k]
+        derivative : torch.Tensor, shape [k]
+            Derivative of the objective along the direction: inner product of the
+            direction with the gradient before.
+        """
+        slot, h = self.count % self.size, self.size
+        for store, D, g, old in zip(
+            (self.pairs, self.duals), direction, gradient, before, strict=True
+        ):
+            if store is not None:
+                torch.mul(D.flatten(1), step[:, None], out=store[:, slot])
+                torch.sub(g.flatten(1), old.flatten(1), out=store[:, h + slot])
+        self.count += 1
+        y = self.pairs[:, h + slot]
+        y_dual = y
+        if self.duals is not None:
+            y_dual = self.duals[:, h + slot]
+        elif gradient[1] is not gradient[0]:
+            y_dual = (gradient[1] - before[1]).flatten(1)
+        now = torch.bmm(gradient[1].flatten(1)[:, None], self.pairs.mT)[:, 0]
+        now = now.index_select(1, self.slots[self.count % self.size]).view(-1, 2, h)
+        # pairs times y are differences of pairs times g, no less exact than y itself is
+        at_y = now.clone()
+        at_y[:, :, :-1] -= self.at_gradient[:, :, 1:]
+        at_y[:, 0, -1] -= step * derivative
+        at_y[:, 1, -1] = (y * y_dual).sum(1)
+        self.at_gradient = now
+        self.products[:, :, :-1, :-1] = self.products[:, :, 1:, 1:].clone()
+        self.products[:, :, :, -1] = at_y
+        self.products[:, 1, -1] = at_y[:, 1]
+        sy, yy = at_y[:, 0, -1], at_y[:, 1, -1]
+        good = (sy > 0) & (yy > 0)
+        if bool(good.all()):
+            self.gamma = (sy / yy)[:, None, None]
+        else:  # no second derivative seen, as at a minimum
+            self.gamma = torch.where(good, sy / yy, self.gamma[:, 0, 0])[:, None, None]
+            self._empty(slot, (~good).nonzero()[:, 0])
+
+    def _empty(self, slot: int, models: Tensor) -> None:
+        """Remove the newest pair of some models."""
+        for store in (self.pairs, self.duals):
+            if store is not None:
+                store[models, slot] = 0
+                store[models, self.size + slot] = 0
+        self.at_gradient[models, :, -1] = 0
+        self.products[models, :, :, -1] = 0
+        self.products[models, 1, -1] = 0
+        self.products[models, 0, -1, -1] = 1
