@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from dpnotes.auditing._region import (
     FINE,
     Counts,
     Curve,
+    ExpectedCounts,
     least_delta,
     least_epsilon,
     least_mu,
@@ -204,21 +206,22 @@ def runs_needed(
     >>> [runs_needed(pure(epsilon)) for epsilon in (0.1, 1.0, 5.0)]
     [7.0, 12.0, 418.0]
     """
-    curve = Curve.of(claim)
-    log_level = math.log(1 - check.level("confidence", confidence))
-
-    def refutes(runs: int) -> bool:
-        left = runs - _chosen_on(runs, holdout)
-        perfect = Counts(*np.array([left, left, 0, left], dtype=np.float64))
-        return bool(perfect.log_p_value(curve, 2 * FINE) <= log_level)
-
+    level = 1 - check.level("confidence", confidence)
+    enough = partial(_can_refute, Curve.of(claim), level, holdout)
     high = FEWEST
-    while not refutes(high):
+    while not enough(high):
         high *= 2
         if high > 2**40:
             return math.inf
     low = max(FEWEST, high // 2)
-    return float(bisect_left(range(high), True, lo=low, key=refutes))
+    return float(bisect_left(range(high), True, lo=low, key=enough))
+
+
+def _can_refute(curve: Curve, level: float, holdout: float, runs: int) -> bool:
+    """Whether a test without errors refutes a claim with so many runs of each kind."""
+    left = runs - _chosen_on(runs, holdout)
+    perfect = Counts(*np.array([left, left, 0, left], dtype=np.float64))
+    return bool(perfect.log_p_value(curve, 2 * FINE) <= math.log(level))
 
 
 def runs_adjacency(claim: PrivacyProfile | None, adjacency: str | None) -> str:
@@ -317,7 +320,7 @@ def _best_events(
         rates.append((hits + 0.5) / (len(kind) + 1))
     tpr, fpr = rates
     runs, other_runs = np.array(sizes, dtype=np.float64)
-    expected = Counts(tpr * runs, runs, fpr * other_runs, other_runs)
+    expected = ExpectedCounts(tpr * runs, runs, fpr * other_runs, other_runs)
     frontier = expected.frontier(level, COARSE)
     bounds = {}
     if curve is None:
@@ -413,9 +416,9 @@ def _remarks(
             " score use the results?"
         )
     if claim is not None:
-        needed = runs_needed(claim, confidence=confidence, holdout=holdout)
         runs = min(len(members), len(others))
-        if runs < needed:
+        if not _can_refute(Curve.of(claim), 1 - confidence, holdout, runs):
+            needed = runs_needed(claim, confidence=confidence, holdout=holdout)
             found.append(
                 f"{runs} runs of each kind cannot refute this claim; at least"
                 f" {needed:.0f} are needed"
