@@ -31,6 +31,11 @@ FIRST = "the first argument"  # where the teachers' learner stood
 Kind = TypeVar("Kind", bound=Callable[..., Any])
 
 
+def floats(values: Any) -> Floats:
+    """The values as an array of doubles."""
+    return np.asarray(values, dtype=np.float64)
+
+
 def renamed(**names: tuple[str, ...]) -> Callable[[Kind], Kind]:
     """Let a function or an estimator accept old names of its parameters for one
     version, with a FutureWarning.

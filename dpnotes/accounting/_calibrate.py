@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpnotes import _validation as check
-from dpnotes._validation import Floats
+from dpnotes._validation import Floats, floats
 from dpnotes.accounting._curves import LARGEST_DELTA, largest_mu, like_input
 from dpnotes.accounting._profile import PrivacyProfile, a_profile
 
@@ -125,7 +125,7 @@ def _classical_mu(epsilon: Floats, delta: Floats) -> Floats:
             f" for epsilon={float(epsilon[wrong].flat[0])!r} at"
             f" delta={float(delta[wrong].flat[0])!r}; use analysis='tight'"
         )
-    return np.asarray(mu, dtype=np.float64)
+    return floats(mu)
 
 
 def calibrate(

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 from scipy import special
 
-from dpnotes._validation import Floats
+from dpnotes._validation import Floats, floats
 
 K = TypeVar("K", bound=Hashable)
 
@@ -95,7 +95,7 @@ def supported_tradeoff(kept: Floats, epsilon: Floats, alpha: Floats) -> Floats:
     with np.errstate(over="ignore", invalid="ignore"):
         fall = np.where(alpha > 0, np.exp(epsilon) * alpha, 0.0)
     lines = np.maximum(kept - fall, np.exp(-epsilon) * (kept - alpha))
-    return np.asarray(np.maximum(0.0, lines.max(-1)), dtype=np.float64)
+    return floats(np.maximum(0.0, lines.max(-1)))
 
 
 def sorted_tradeoff(kept: Floats, epsilon: Floats, alpha: Floats) -> Floats:
@@ -113,7 +113,7 @@ def _largest(intercept: Floats, gradient: Floats, alpha: Floats) -> Floats:
     """
     rise = np.minimum.accumulate(np.diff(intercept) / np.diff(gradient))
     index = len(rise) - np.searchsorted(rise[::-1], alpha, side="left")
-    return np.asarray(intercept[index] - gradient[index] * alpha, dtype=np.float64)
+    return floats(intercept[index] - gradient[index] * alpha)
 
 
 # A dominating pair from the curve: its deltas at some nodes, connected by lines in
@@ -169,7 +169,7 @@ class Pair:
         (alpha - 1) times the integral of e^((alpha - 1) epsilon) H(P, Q) + e^(-alpha
         epsilon) H(Q, P) over epsilon >= 0 (Sason and Verdu 2016).
         """
-        order = np.asarray(alpha, dtype=np.float64)[..., None]
+        order = floats(alpha)[..., None]
         start, width = self.nodes[:-1], np.diff(self.nodes)
         if not len(width):
             return np.zeros(np.shape(alpha))
@@ -202,7 +202,7 @@ class Pair:
                     (excess + np.log1p(-unseen) - order * np.log1p(-lost)) / (order - 1)
                 )
         found = [np.where(np.isnan(each), np.inf, each) for each in found]
-        return np.asarray(np.maximum(0.0, np.maximum(*found))[..., 0], dtype=np.float64)
+        return floats(np.maximum(0.0, np.maximum(*found))[..., 0])
 
 
 class Tail:
@@ -228,9 +228,7 @@ class Tail:
         finite = np.isfinite(log_below)  # epsilon may be infinite beyond the last loss
         below = np.exp(np.minimum(np.where(finite, epsilon, 0.0) + log_below, 0.0))
         margin = ROUNDING * (1 + np.where(finite, np.abs(log_below), 0.0))
-        return np.asarray(
-            np.maximum(above - below, 0.0) + margin * above, dtype=np.float64
-        )
+        return floats(np.maximum(above - below, 0.0) + margin * above)
 
 
 def pair_of(curve: Callable[[Floats, str], Floats], symmetric: bool) -> Pair:
@@ -282,7 +280,7 @@ def masses_of(nodes: Floats, deltas: Floats) -> Floats:
     with np.errstate(over="ignore"):
         masses = np.append(0.0, fall / -np.expm1(-width))
         masses[:-1] -= fall / np.expm1(width)
-    return np.asarray(np.maximum(0.0, masses), dtype=np.float64)
+    return floats(np.maximum(0.0, masses))
 
 
 def convex(nodes: Floats, deltas: Floats) -> Floats:
@@ -316,7 +314,7 @@ def convex(nodes: Floats, deltas: Floats) -> Floats:
         line = deltas[low] + (deltas[high] - deltas[low]) * np.where(
             span > 0, part, 0.0
         )
-    return np.asarray(np.minimum(line, deltas), dtype=np.float64)
+    return floats(np.minimum(line, deltas))
 
 
 def bridged(nodes: Floats, remove: Floats, add: Floats) -> tuple[Floats, Floats]:
@@ -359,7 +357,7 @@ def bridged(nodes: Floats, remove: Floats, add: Floats) -> tuple[Floats, Floats]
 
 
 def _log_expm1(x: Floats) -> Floats:
-    return np.asarray(x + np.log(-np.expm1(-x)), dtype=np.float64)
+    return floats(x + np.log(-np.expm1(-x)))
 
 
 def largest_mu(epsilon: Floats, delta: Floats) -> Floats:
@@ -390,7 +388,7 @@ def largest_mu(epsilon: Floats, delta: Floats) -> Floats:
         going &= np.abs(step) >= tolerance
         if not going.any():
             break
-    return np.asarray(mu * (1 - PRIVATE_MARGIN), dtype=np.float64)
+    return floats(mu * (1 - PRIVATE_MARGIN))
 
 
 def log_delta_of(mu: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
@@ -413,6 +411,4 @@ def log_delta_of(mu: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
 
 def mills(x: Floats) -> Floats:
     """Mills ratio of the standard normal distribution, Phi(-x) / phi(x)."""
-    return np.asarray(
-        np.sqrt(np.pi / 2) * special.erfcx(x / np.sqrt(2)), dtype=np.float64
-    )
+    return floats(np.sqrt(np.pi / 2) * special.erfcx(x / np.sqrt(2)))

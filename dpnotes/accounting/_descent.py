@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpnotes import _validation as check
-from dpnotes._validation import Floats, Integers
+from dpnotes._validation import Floats, Integers, floats
 from dpnotes.accounting._calibrate import boundary, gaussian_sigma
 from dpnotes.accounting._curves import LARGEST_DELTA, largest_mu
 from dpnotes.accounting._kinds import (
@@ -296,7 +296,7 @@ def calibrated_rdp(
     A pair that no noise can meet raises an error if ``required``; otherwise its result
     is NaN.
     """
-    coarse = COARSE_ORDERS if orders is None else np.asarray(orders, dtype=np.float64)
+    coarse = COARSE_ORDERS if orders is None else floats(orders)
     log_delta = np.log(delta)
     low, high, left, right = _brackets(epsilon, log_delta, rate, steps, coarse)
     reached = np.isfinite(high)
@@ -332,9 +332,7 @@ def calibrated_rdp(
                 left[:, None] + np.arange(int((right - left).max()) + 1),
                 len(coarse) - 1,
             )
-            return np.asarray(
-                at(sigma, coarse[columns]).min(-1) - epsilon[:, 0], dtype=np.float64
-            )
+            return floats(at(sigma, coarse[columns]).min(-1) - epsilon[:, 0])
         ends = np.log(coarse[left] - 1), np.log(coarse[right] - 1)
         return _smallest(lambda order: at(sigma, order), *ends) - epsilon[:, 0]
 
@@ -440,7 +438,7 @@ def _smallest(curve: Callable[[Floats], Floats], left: Floats, right: Floats) ->
     with np.errstate(divide="ignore", invalid="ignore"):
         shift = np.clip(np.nan_to_num((three[0] - three[2]) / (2 * bend)), -1.0, 1.0)
     vertex = curve(1 + np.exp(middle + shift * gap)[:, None])[:, 0]
-    return np.asarray(np.minimum(best, vertex), dtype=np.float64)
+    return floats(np.minimum(best, vertex))
 
 
 def _regula_falsi(
@@ -483,10 +481,7 @@ def _conversion(order: Floats, log_delta: Floats | float) -> Floats:
     """Term added to the Renyi divergence of an order to give epsilon (Canonne,
     Kamath and Steinke 2020).
     """
-    return np.asarray(
-        np.log1p(-1 / order) - (log_delta + np.log(order)) / (order - 1),
-        dtype=np.float64,
-    )
+    return floats(np.log1p(-1 / order) - (log_delta + np.log(order)) / (order - 1))
 
 
 def _coarse_epsilon(

@@ -22,6 +22,32 @@ where it has a better result:
   that it occurs.
 * ``group(size)``: the guarantee for several records at once.
 
+What each kind overrides, besides ``delta`` (a kind with a dash derives from
+the last one without, and LossesAlone from ComposedRelease):
+
+=================== ======================================================= =========
+kind                overrides                                               family
+=================== ======================================================= =========
+CurveRelease        tradeoff
+- GroupRelease      rough, ceiling
+- LossDistribution
+- MixtureRelease    renyi, ceiling
+- ExchangeRelease
+- OverlapRelease
+- PerturbedLoss
+SampleRelease       epsilon, tradeoff, renyi, ceiling, merged, group        samples
+- SampleGroup
+GaussianRelease     tradeoff, renyi, sampled_rdp, merged, group             gaussian
+LaplaceRelease      epsilon, tradeoff, renyi, ceiling, group
+BoundedRangeRelease tradeoff, renyi, ceiling, group
+LevelsRelease       epsilon, atoms, scale, renyi, ceiling, merged, group    levels
+RenyiRelease        rough, epsilon, tradeoff, renyi, merged, group          renyi
+ConvertedRelease    tradeoff, renyi, merged                                 converted
+LeastRelease        rough, epsilon, tradeoff, renyi, ceiling, group
+- ComposedRelease   renyi, ceiling, terms, group
+- LossesAlone
+=================== ======================================================= =========
+
 Composition (:func:`together`) needs nothing else, so any two kinds compose. It counts
 equal releases together. Two releases of one dataclass are equal if their parameters
 are; any other release, and a dataclass with ``eq=False``, is equal only to itself.
@@ -39,7 +65,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import special, stats
 
-from dpnotes._validation import Floats
+from dpnotes._validation import Floats, floats
 from dpnotes.accounting._curves import (
     EPSILONS,
     LARGEST_EXPONENT,
@@ -217,7 +243,7 @@ class GroupRelease(CurveRelease):
             factor = np.exp(np.arange(self._size) * each[..., None]).sum(-1)
             found = np.where(delta > 0, delta * factor, 0.0)
         best = np.minimum(found, self._size * curve(np.zeros(())))
-        return np.asarray(np.minimum(best, 1.0), dtype=np.float64)
+        return floats(np.minimum(best, 1.0))
 
     def ceiling(self) -> tuple[float, float]:
         level, lost = self._once.ceiling()
@@ -246,7 +272,7 @@ class SampleRelease(Release):
             return np.ones_like(epsilon)
         added = -np.expm1(np.minimum(epsilon + np.log1p(-self.inclusion), 0.0))
         # rounding must not pass pi
-        return np.asarray(np.minimum(self.inclusion, added), dtype=np.float64)
+        return floats(np.minimum(self.inclusion, added))
 
     def epsilon(self, delta: Floats) -> Floats:
         return np.where(delta >= self.inclusion, 0.0, np.inf)
@@ -310,9 +336,7 @@ class GaussianRelease(Release):
         return np.where(np.isfinite(epsilon), value, 0.0) + 0.0  # no negative zero
 
     def tradeoff(self, alpha: Floats) -> Floats:
-        return np.asarray(
-            stats.norm.cdf(stats.norm.isf(alpha) - self.mu), dtype=np.float64
-        )
+        return floats(stats.norm.cdf(stats.norm.isf(alpha) - self.mu))
 
     def merged(self, terms: Terms) -> GaussianRelease:
         """Exact composition: the variances of the log-likelihood ratios add."""
@@ -340,10 +364,7 @@ class LaplaceRelease(Release):
     symmetric = attained = True
 
     def delta(self, epsilon: Floats, direction: str) -> Floats:
-        return np.asarray(
-            np.abs(np.expm1(np.minimum(0.0, (epsilon - self.pure) / 2))),
-            dtype=np.float64,
-        )
+        return floats(np.abs(np.expm1(np.minimum(0.0, (epsilon - self.pure) / 2))))
 
     def epsilon(self, delta: Floats) -> Floats:
         with np.errstate(divide="ignore"):  # delta = 1: epsilon 0
@@ -356,9 +377,7 @@ class LaplaceRelease(Release):
                 np.minimum(self.pure, found + step * np.spacing(self.pure)),
                 found,
             )
-        return np.asarray(
-            np.where(self.worst(found) > delta, self.pure, found), dtype=np.float64
-        )
+        return floats(np.where(self.worst(found) > delta, self.pure, found))
 
     def tradeoff(self, alpha: Floats) -> Floats:
         # alpha = 0 is in the first piece
@@ -397,15 +416,11 @@ class BoundedRangeRelease(Release):
 
     def delta(self, epsilon: Floats, direction: str) -> Floats:
         short = np.minimum((epsilon - self.width) / 2, 0.0)
-        return np.asarray(
-            np.expm1(short) ** 2 / -np.expm1(-self.width), dtype=np.float64
-        )
+        return floats(np.expm1(short) ** 2 / -np.expm1(-self.width))
 
     def tradeoff(self, alpha: Floats) -> Floats:
         with np.errstate(divide="ignore"):  # alpha of 0 or 1
-            return np.asarray(
-                special.expit(-special.logit(alpha) - self.width), dtype=np.float64
-            )
+            return floats(special.expit(-special.logit(alpha) - self.width))
 
     def renyi(self) -> Renyi:
         """Curve of (width^2 / 8)-zCDP (Cesar and Rogers 2021)."""
@@ -463,7 +478,7 @@ class LevelsRelease(Release):
         answered = np.where(
             epsilon < most, np.minimum(1.0, self._tail(epsilon) + lost), 0.0
         )
-        return np.asarray(shown + (1 - shown) * answered, dtype=np.float64)
+        return floats(shown + (1 - shown) * answered)
 
     def epsilon(self, delta: Floats) -> Floats:
         *_, most, shown = self._law
@@ -561,7 +576,7 @@ class RenyiRelease(Release):
                     0.0,
                 )
             )
-        return np.asarray(self._failure + (1 - self._failure) * found, dtype=np.float64)
+        return floats(self._failure + (1 - self._failure) * found)
 
     def rough(self, epsilon: Floats, direction: str) -> Floats:
         return self.delta(epsilon, direction, refine=False)
@@ -669,7 +684,7 @@ class ConvertedRelease(Release):
         converted = np.exp(np.minimum(exponent, 0.0))
         if self._claimed is not None:
             converted = np.minimum(converted, self._claimed.delta(epsilon, direction))
-        return np.asarray(converted, dtype=np.float64)
+        return floats(converted)
 
     def tradeoff(self, alpha: Floats) -> Floats:
         found = super().tradeoff(alpha)
@@ -716,10 +731,7 @@ class LossDistribution(CurveRelease):
 
     def delta(self, epsilon: Floats, direction: str) -> Floats:
         infinite = self._infinite[direction]
-        return np.asarray(
-            np.minimum(1.0, infinite + self._tails[direction](epsilon)),
-            dtype=np.float64,
-        )
+        return floats(np.minimum(1.0, infinite + self._tails[direction](epsilon)))
 
     def corners(self) -> Floats:
         corners = np.concatenate(
@@ -933,7 +945,7 @@ def randomised_responses(epsilon: float, times: int) -> tuple[Floats, Floats, fl
             masses = np.maximum(0.0, np.where(below < 0.5, rise, fall))
             lost += float(stats.binom.sf(heads[-1], times, true))
         losses = np.minimum(epsilon * (2.0 * heads - times), 1e308)
-    return losses, np.asarray(masses, dtype=np.float64), lost
+    return losses, floats(masses), lost
 
 
 def power_of_miss(probability: float, times: float) -> float:

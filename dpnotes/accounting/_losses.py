@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import signal
 
-from dpnotes._validation import Floats
+from dpnotes._validation import Floats, floats
 from dpnotes.accounting._curves import Atoms
 
 LARGEST_LOSS = 1e15  # beyond, a loss counts as infinite
@@ -44,9 +44,7 @@ class Losses:
     @property
     def values(self) -> Floats:
         """The finite losses, one for each mass."""
-        return np.asarray(
-            (self.first + np.arange(len(self.masses))) * self.interval, dtype=np.float64
-        )
+        return floats((self.first + np.arange(len(self.masses))) * self.interval)
 
     @property
     def std(self) -> float:
@@ -133,7 +131,7 @@ class Losses:
         from dp_accounting.pld import common
 
         first, found = common.self_convolve(self.masses, times, CUT_OF_TRANSFORMS)
-        masses = np.asarray(found, dtype=np.float64)
+        masses = floats(found)
         lost = CUT_OF_TRANSFORMS - math.expm1(
             times * math.log1p(-min(self.infinite, 1 - 1e-16))
         )

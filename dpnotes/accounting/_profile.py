@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from dpnotes import _validation as check
-from dpnotes._validation import Floats
+from dpnotes._validation import Floats, floats
 from dpnotes.accounting._curves import LARGEST_DELTA, largest_mu, like_input
 from dpnotes.accounting._kinds import (
     DIRECTIONS,
@@ -478,7 +478,7 @@ class PrivacyProfile:
         values = (
             found.curve(orders) if found.failure == 0 else np.full(orders.shape, np.inf)
         )
-        return like_input(np.asarray(values, dtype=np.float64))
+        return like_input(floats(values))
 
     def dominating(self) -> Any:
         """Privacy loss distribution that dominates the mechanism in both directions;

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from dpnotes._validation import Floats
+from dpnotes._validation import Floats, floats
 
 Curve = Callable[[Floats], Floats]
 Objective = Callable[[Floats, Floats], Floats]  # of orders and the divergences there
@@ -67,9 +67,7 @@ class Response:
                 + np.log1p(np.exp(-2 * up - self.epsilon))
                 - np.log1p(np.exp(-self.epsilon))
             )
-        return np.asarray(
-            np.where(up < 1, np.log1p(excess), large) / (alpha - 1), dtype=np.float64
-        )
+        return floats(np.where(up < 1, np.log1p(excess), large) / (alpha - 1))
 
 
 @dataclass(frozen=True)
@@ -81,9 +79,7 @@ class Total:
     parts: tuple[tuple[int, Curve], ...]
 
     def __call__(self, alpha: Floats) -> Floats:
-        return np.asarray(
-            sum(times * curve(alpha) for times, curve in self.parts), dtype=np.float64
-        )
+        return floats(sum(times * curve(alpha) for times, curve in self.parts))
 
     @property
     def ready(self) -> bool:
@@ -98,9 +94,7 @@ class Smallest:
     curves: tuple[Curve, ...]
 
     def __call__(self, alpha: Floats) -> Floats:
-        return np.asarray(
-            np.min([curve(alpha) for curve in self.curves], axis=0), dtype=np.float64
-        )
+        return floats(np.min([curve(alpha) for curve in self.curves], axis=0))
 
 
 @dataclass(frozen=True)
@@ -114,7 +108,7 @@ class Tabulated:
 
     @cached_property
     def _values(self) -> Floats:
-        return np.asarray(self.curve(ORDERS), dtype=np.float64)
+        return floats(self.curve(ORDERS))
 
     @property
     def ready(self) -> bool:
@@ -135,7 +129,7 @@ def best_order(
     index = values.argmin(-1)[..., None]
     best = np.take_along_axis(values, index, -1)
     if not refine:
-        return np.asarray(best[..., 0], dtype=np.float64)
+        return floats(best[..., 0])
     low = np.log(ORDERS[np.maximum(index - 1, 0)] - 1)
     high = np.log(ORDERS[np.minimum(index + 1, len(ORDERS) - 1)] - 1)
     left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
@@ -156,7 +150,7 @@ def best_order(
             np.where(smaller, value, f_right),
             np.where(smaller, f_left, value),
         )
-    return np.asarray(np.fmin(best, np.fmin(f_left, f_right))[..., 0], dtype=np.float64)
+    return floats(np.fmin(best, np.fmin(f_left, f_right))[..., 0])
 
 
 def laplace_rdp(alpha: Floats, pure: float) -> Floats:
@@ -169,9 +163,7 @@ def laplace_rdp(alpha: Floats, pure: float) -> Floats:
     # near equals for little privacy loss
     excess = weight * _above_line(np.minimum(up, 700.0)) + rest * _above_line(-down)
     large = np.logaddexp(np.log(weight) + up, np.log(rest) - down)
-    return np.asarray(
-        np.where(up < 1, np.log1p(excess), large) / (alpha - 1), dtype=np.float64
-    )
+    return floats(np.where(up < 1, np.log1p(excess), large) / (alpha - 1))
 
 
 def _above_line(x: Floats) -> Floats:
@@ -203,9 +195,7 @@ def sampled_gaussian_rdp(sigma: ArrayLike, rate: ArrayLike, alpha: ArrayLike) ->
     Mironov, Talwar and Zhang (2019), Theorem 4 and Section 3.3; the integral is
     computed by quadrature.
     """
-    sigma, rate, alpha = np.broadcast_arrays(
-        *(np.asarray(x, dtype=np.float64) for x in (sigma, rate, alpha))
-    )
+    sigma, rate, alpha = np.broadcast_arrays(*(floats(x) for x in (sigma, rate, alpha)))
     shape = sigma.shape
     sigma, rate, alpha = sigma.ravel(), rate.ravel(), alpha.ravel()
     exponent = (alpha - 1) / (2 * sigma**2)
@@ -227,7 +217,7 @@ def sampled_gaussian_rdp(sigma: ArrayLike, rate: ArrayLike, alpha: ArrayLike) ->
                 int(NODES[index]),
             )
             moment[some] = np.minimum(moment[some], exact)
-    return np.asarray(moment / (alpha - 1), dtype=np.float64).reshape(shape)
+    return floats(moment / (alpha - 1)).reshape(shape)
 
 
 def _log_moment(sigma: Floats, rate: Floats, alpha: Floats, nodes: int) -> Floats:
@@ -249,7 +239,7 @@ def _log_moment(sigma: Floats, rate: Floats, alpha: Floats, nodes: int) -> Float
     if (lift > 600.0).any():
         power = np.where(lift > 600.0, np.log(rate) + lift, power)
     power *= alpha
-    total = np.asarray(special.logsumexp(log_weight + power, axis=-1), dtype=np.float64)
+    total = floats(special.logsumexp(log_weight + power, axis=-1))
     tiny = total < 1e-3
     # E[P/Q - 1] = 0 may be taken off, so that the sum is of small positive terms and
     # not 1 + rounding

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import special, stats
 
 from dpnotes import _validation as check
-from dpnotes._validation import Floats, Integers
+from dpnotes._validation import Floats, Integers, floats
 from dpnotes.accounting._curves import LARGEST_EXPONENT
 from dpnotes.accounting._kinds import (
     CurveRelease,
@@ -65,16 +65,13 @@ class MixtureRelease(CurveRelease):
     def delta(self, epsilon: Floats, direction: str) -> Floats:
         rate = self.rate
         if direction == "remove":
-            return np.asarray(
-                rate * self.base.delta(unamplified(epsilon, rate), "remove"),
-                dtype=np.float64,
-            )
+            return floats(rate * self.base.delta(unamplified(epsilon, rate), "remove"))
         # 1 - e^epsilon (1 - rate), in [0, rate]
         left = -np.expm1(np.minimum(epsilon + np.log1p(-rate), 0.0))
         with np.errstate(divide="ignore"):
             raised = np.maximum(0.0, epsilon + np.log(rate) - np.log(left))
         inner = self.base.delta(np.where(left > 0, raised, 0.0), "add")
-        return np.asarray(np.where(left > 0, left * inner, 0.0), dtype=np.float64)
+        return floats(np.where(left > 0, left * inner, 0.0))
 
     @cached_property
     def _sampled(self) -> Renyi:
@@ -163,10 +160,7 @@ def _against_two(epsilon: Floats, weight: Floats, u: float, w: float) -> Floats:
         log_weights[0] + special.log_ndtr(-high),
         log_weights[1] + special.log_ndtr(w - high),
     )
-    return np.asarray(
-        np.exp(own) * -np.expm1(np.minimum(epsilon + other - own, 0.0)),
-        dtype=np.float64,
-    )
+    return floats(np.exp(own) * -np.expm1(np.minimum(epsilon + other - own, 0.0)))
 
 
 def bagging(
@@ -407,9 +401,7 @@ def unamplified(epsilon: Floats, rate: float) -> Floats:
     """Return log(1 + (e^epsilon - 1) / rate), the level of the base that
     amplification turns into ``epsilon``.
     """
-    return np.asarray(
-        epsilon + np.log1p(-np.expm1(-epsilon) * ((1 - rate) / rate)), dtype=np.float64
-    )
+    return floats(epsilon + np.log1p(-np.expm1(-epsilon) * ((1 - rate) / rate)))
 
 
 def amplified(epsilon: float, rate: float) -> float:
@@ -493,7 +485,7 @@ def _copies(n: int, subsample: int) -> tuple[Integers, Floats, float]:
         masses = np.maximum(0.0, np.where(below < 0.5, rise, fall))
     # as exact as the probability that the record is drawn at all
     masses *= power_of_miss(1 / n, subsample) / masses.sum()
-    return copies, np.asarray(masses, dtype=np.float64), float(drawn.sf(last))
+    return copies, floats(masses), float(drawn.sf(last))
 
 
 def _about(profile: PrivacyProfile, theorem: str, **sample: object) -> dict[str, Any]:

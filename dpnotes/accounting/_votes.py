@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from dpnotes import _validation as check
-from dpnotes._validation import Floats
+from dpnotes._validation import Floats, floats
 from dpnotes.accounting._kinds import (
     BoundedRangeRelease,
     ConvertedRelease,
@@ -706,7 +706,7 @@ class _DataDependent:
 
     def __call__(self, alpha: Floats) -> Floats:
         mu = math.sqrt(2) / self._sigma
-        order = np.asarray(alpha, dtype=np.float64)[..., None]  # [..., queries]
+        order = floats(alpha)[..., None]  # [..., queries]
         quantile = np.maximum(-special.ndtri_exp(self._log_q), 0.0)
         # where nothing is merged, or the doubles end, the bound is not used
         with np.errstate(all="ignore"):

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpnotes import _validation as check
-from dpnotes._validation import Floats
+from dpnotes._validation import Floats, floats
 from dpnotes.accounting._calibrate import gaussian_sigma
 from dpnotes.accounting._curves import like_input
 from dpnotes.accounting._kinds import ConvertedRelease, GaussianRelease
@@ -87,9 +87,7 @@ def personalised_moments(
     orders = check.array("order", order)
     beta = check.positive("inverse_scale", inverse_scale)
     fraction = check.array("m", m, high=1.0)
-    return like_input(
-        np.asarray(2 * beta**2 * fraction**2 * orders * (orders + 1), dtype=np.float64)
-    )
+    return like_input(floats(2 * beta**2 * fraction**2 * orders * (orders + 1)))
 
 
 @check.renamed(inverse_scale=("noise",))

@@ -2,10 +2,12 @@
 what must hold of every pair.
 """
 
+import inspect
 import itertools
 import json
 import math
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from scipy import stats
 
 from dpnotes.accounting import (
     PrivacyProfile,
+    _kinds,
     approximate,
     bagging,
     compose,
@@ -104,6 +107,23 @@ def brute(parts, epsilon, direction):
         p, q = np.outer(p, one).ravel(), np.outer(q, other).ravel()
     p, q = (p, q) if direction == "remove" else (q, p)
     return np.maximum(0.0, p - np.exp(epsilon) * q).sum()
+
+
+def test_the_table_says_which_kind_overrides_what():
+    known = {
+        name
+        for name, each in vars(Release).items()
+        if inspect.isfunction(each) and name not in ("delta", "worst", "corners")
+    }
+    rows = re.findall(r"^(?:- )?([A-Z]\w+) *(.*)$", _kinds.__doc__, re.MULTILINE)
+    told = {name: {*re.findall(r"\w+", words)} for name, words in rows}
+    kinds = [Release]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+        if kind is not Release and kind.__module__.startswith("dpnotes"):
+            own = {name for name in vars(kind) if name in known}
+            family = vars(kind).get("family")
+            assert told[kind.__name__] == own | ({family} if family else set())
 
 
 def each_with(offset):
