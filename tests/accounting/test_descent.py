@@ -293,27 +293,6 @@ def test_the_worst_data_set_of_four_records_attains_the_bound(adjacency, sigma):
         np.testing.assert_allclose(bound, found, rtol=3e-2, atol=1e-4)
 
 
-def test_last_iterate_known_values():
-    setting = {"sigma": 1.0, "shift": 0.1, "contraction": 0.9}
-    assert last_iterate_mu(**setting, steps=50) == pytest.approx(
-        0.433649175026, rel=2e-12
-    )
-    assert last_iterate_mu(**setting, steps=10**6) == pytest.approx(
-        0.435889894354, rel=2e-12
-    )
-    # composition
-    assert last_iterate_mu(sigma=1.0, shift=0.1, steps=50) == pytest.approx(
-        0.707106781187, rel=2e-12
-    )
-    convex = [
-        last_iterate_mu(sigma=0.05, shift=0.01, steps=steps, diameter=2.0)
-        for steps in (10, 100, 400, 1000, 10**4)
-    ]
-    np.testing.assert_allclose(
-        convex, [0.632455532034, 2, 4, 5.65685424949, 5.65685424949], rtol=2e-12
-    )
-
-
 @given(contraction=st.floats(0, 1), steps=st.integers(1, 300))
 def test_a_quadratic_attains_the_strongly_convex_bound(contraction, steps):
     """In one dimension, means differ by shift * sum c^j, with variance sigma^2 sum
@@ -357,89 +336,6 @@ def test_last_iterate_is_as_gaussian_noise():
 
 
 # intrinsic privacy of SGD: Table III of Hyland and Tople from its own inputs
-
-SENSITIVITY = {"mnist": 0.050, "forest": 0.063, "adult": 0.164}
-EMPIRICAL = {"mnist": 0.041, "forest": 0.020, "adult": 0.032}
-SIGMA = {"mnist": 0.028, "forest": 0.114, "adult": 0.108}
-DELTA = {"mnist": 9.62e-5, "forest": 2.64e-6, "adult": 3.41e-5}
-TRAINING = {  # learning rate, batch size, epochs
-    "mnist": (0.1, 32, 5.693950),
-    "forest": (1.0, 50, 1.108814),
-    "adult": (0.5, 32, 3.712677),
-}
-
-
-def bound(name, analysis="tight"):
-    rate, batch, epochs = TRAINING[name]
-    setting = {
-        "learning_rate": rate,
-        "batch_size": batch,
-        "epochs": epochs,
-        "analysis": analysis,
-    }
-    return sgd_sensitivity(lipschitz=math.sqrt(2), smoothness=0.5, **setting)
-
-
-@pytest.mark.parametrize(
-    ("name", "tight", "published"),
-    [
-        ("mnist", 0.05303301, 0.05032788),
-        ("forest", 0.11313708, 0.06272401),
-        ("adult", 0.17677670, 0.16407869),
-    ],
-)
-def test_intrinsic_sensitivity_known_values(name, tight, published):
-    assert bound(name) == pytest.approx(tight, abs=5e-9)
-    # epochs are given to six decimals
-    assert bound(name, "published") == pytest.approx(published, abs=3e-8)
-    assert round(bound(name, "published"), 3) == SENSITIVITY[name]  # the table's entry
-
-
-@pytest.mark.parametrize(
-    ("name", "published", "published_star", "tight", "tight_star"),
-    [
-        ("mnist", 7.7723610718, 6.3733360789, 7.71671188623, 6.03844287628),
-        ("forest", 2.8252259390, 0.8968971235, 2.39921911774, 0.685549537816),
-        ("adult", 6.9618258833, 1.3584050504, 6.71267645807, 1.02395373076),
-    ],
-)
-def test_intrinsic_epsilon_known_values(
-    name, published, published_star, tight, tight_star
-):
-    entry = {"sigma": SIGMA[name], "delta": DELTA[name]}
-    for sensitivity, formula, exact in [
-        (SENSITIVITY[name], published, tight),
-        (EMPIRICAL[name], published_star, tight_star),
-    ]:
-        assert intrinsic_epsilon(**entry, sensitivity=sensitivity) == pytest.approx(
-            exact, rel=2e-11
-        )
-        found = intrinsic_epsilon(
-            **entry, sensitivity=sensitivity, analysis="published"
-        )
-        assert found == pytest.approx(formula, rel=1e-10)
-
-
-@pytest.mark.parametrize(
-    ("name", "classical", "exact", "augment", "saving"),
-    [
-        ("mnist", 0.2176261100, 0.1597684169, 0.2158173389, 0.8311),
-        ("forest", 0.3220757570, 0.2533741595, 0.3012254858, 6.4737),
-        ("adult", 0.7518771954, 0.5653902616, 0.7440801818, 1.0370),
-    ],
-)
-def test_intrinsic_noise_known_values(name, classical, exact, augment, saving):
-    setting = {"epsilon": 1.0, "delta": DELTA[name], "sensitivity": SENSITIVITY[name]}
-    total = augmenting_sigma(**setting, analysis="published")
-    assert total == pytest.approx(classical, rel=5e-10)
-    assert augmenting_sigma(**setting) == pytest.approx(exact, rel=5e-10)
-    added = augmenting_sigma(
-        **setting, intrinsic_sigma=SIGMA[name], analysis="published"
-    )
-    assert added == pytest.approx(augment, rel=5e-10)
-    assert 100 * (1 - added / total) == pytest.approx(saving, abs=5e-5)
-    # the exact mechanism saves more than the claimed intrinsic noise
-    assert 1 - exact / classical > 3 * saving / 100
 
 
 @given(

@@ -151,46 +151,16 @@ def test_levels_on_the_page_are_rounded_up(stated):
     assert "1.001e-05" not in str(shown)  # a short number stays
 
 
-def test_what_is_not_told_is_unknown(stated):
-    content = stated.content
-    told = {**content["release"], **content["process"]}
-    assert {
-        name for name, value in told.items() if not value.startswith("unknown")
-    } == {"name", "method"}
-    assert "counted" in content["process"]["tuning"]
-    assert content["audit"]["verdict"].startswith("unknown")
-
-
-@pytest.mark.parametrize("value", ["epsilon", "lower epsilon", "unit"])
-def test_a_changed_statement_is_refused(stated, value):
-    changes = {
-        "epsilon": lambda content: content["guarantee"]["pairs"][2].update(epsilon=0.1),
-        "lower epsilon": (
-            lambda content: content["guarantee"]["profile"].update(
-                status="proved", source="me"
-            )
-        ),
-        "unit": lambda content: content["protection"].update(unit="one person"),
-    }
-    with pytest.raises(
-        ValueError,
-        match="must have the digest of its content, got another one: the statement was",
-    ):
-        PrivacyStatement.from_json(forged(stated, changes[value], sign=False))
-
-
 @pytest.mark.parametrize(
     ("change", "wrong"),
     [
         (lambda c: c["guarantee"]["pairs"][3].update(epsilon=0.5), "delta=1e-05"),
         (lambda c: c["guarantee"].update(mu=0.2), "mu"),
-        (lambda c: c["guarantee"].update(tpr=0.001), "tpr"),
         (lambda c: c["guarantee"].update(advantage=0.0), "advantage"),
         (lambda c: c["not_protected"].pop(), "not_protected"),
         (lambda c: c.update(form="dpnotes-privacy-statement-1"), "form"),
         (lambda c: c["protection"].update(records="known to all"), "records"),
         (lambda c: c["protection"].update(unit="up to 5 records together"), "unit"),
-        (lambda c: c["protection"].update(adjacency="zero-out"), "adjacency"),
         (lambda c: c["implementation"].update(noise=NOISE["exact"]), "noise"),
         (
             lambda c: c["guarantee"]["profile"]["parameters"].update(sigma=3.0),
@@ -227,12 +197,9 @@ def test_what_describes_no_profile_is_refused(stated, change):
     "change",
     [
         lambda c: c.pop("audit"),
-        lambda c: c["guarantee"].pop("profile"),
         lambda c: c["guarantee"].update(mu="inf and more"),
-        lambda c: c["guarantee"].update(mu=None),
         lambda c: c["guarantee"].update(mu=True),
         lambda c: c["guarantee"]["pairs"][3].update(delta="nan"),
-        lambda c: c["guarantee"].update(pairs=[{"epsilon": 1.0}]),
         lambda c: c["guarantee"].update(pairs={"epsilon": 1.0}),
         lambda c: c["guarantee"]["profile"].update(status="per-instance"),
         lambda c: c["release"].update(name=None),
@@ -264,10 +231,12 @@ def test_what_is_no_statement_is_refused(text):
         PrivacyStatement.from_json(text)
 
 
-def test_white_space_does_not_matter_and_order_does(stated):
+def test_white_space_does_not_matter_and_any_change_is_refused(stated):
     assert PrivacyStatement.from_json(json.dumps(stated.content)) == stated
-    with pytest.raises(ValueError, match="digest"):
-        PrivacyStatement.from_json(json.dumps(stated.content, sort_keys=True))
+    changed = forged(stated, lambda c: c["guarantee"].update(mu=0.1), sign=False)
+    for text in (json.dumps(stated.content, sort_keys=True), changed):
+        with pytest.raises(ValueError, match="must have the digest of its content"):
+            PrivacyStatement.from_json(text)
 
 
 def test_it_is_frozen_and_its_content_a_copy(stated):

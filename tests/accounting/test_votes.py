@@ -59,9 +59,6 @@ def moved_pairs(n_models, n_classes, beta):
 
 LEVELS = [
     (5, 2, 0.3, 0.460259403251),
-    (5, 3, 0.3, 0.433796298039),
-    (8, 4, 0.5, 0.948966632291),
-    (10, 3, 1.0, 1.99963202856),
     (6, 5, 0.1, 0.111787722331),
 ]
 
@@ -75,23 +72,6 @@ def test_pure_level_equals_brute_force(n_models, n_classes, beta, level):
     widths = [np.ptp(np.log(p / q)) for p, q in moved_pairs(n_models, n_classes, beta)]
     # the bounded range, for any number of models and classes
     assert max(widths) == pytest.approx(2 * beta, rel=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("answers", "expected"),
-    [(1, 0.5), (10, 0.0781749259), (100, 0.02472108218), (1000, 0.00781749259)],
-)
-def test_calibration_known_values(answers, expected):
-    beta = soft_vote_beta(1.0, DELTA, answers=answers)
-    assert beta == pytest.approx(expected, rel=1e-9)
-    assert soft_vote(beta=beta, answers=answers).delta(1.0) <= DELTA
-    if answers > 1:  # nothing is given away by the search for the best order
-        assert zcdp(answers * (beta * (1 + 1e-7)) ** 2 / 2).delta(1.0) > DELTA
-    # bounded-range zCDP scales with the root of the number of answers; for one answer
-    # it is the smaller branch
-    assert np.sqrt(1 / answers) * 0.2472108218 == pytest.approx(
-        beta if answers > 1 else 0.2472108218, rel=1e-9
-    )
 
 
 @pytest.mark.parametrize(
@@ -146,78 +126,6 @@ def test_calibration_is_on_the_private_side(epsilon, delta, answers):
     assert beta <= soft_vote_beta(epsilon, delta, answers=max(1, answers // 2))
     published = soft_vote_beta(epsilon, delta, answers=answers, analysis="published")
     assert published >= epsilon / answers
-
-
-PUBLISHED = {
-    50: ((11, 85, 211), (6, 54, 140)),
-    100: ((43, 338, 843), (26, 216, 561)),
-    150: ((95, 759, 1897), (58, 487, 1264)),
-    250: ((264, 2108, 5269), (162, 1354, 3512)),
-}
-
-
-@pytest.mark.parametrize("n", PUBLISHED)
-def test_published_label_counts_have_delta_1e_3_and_overshoot(n):
-    printed, paid = PUBLISHED[n]
-    beta = 2 / n
-    assert (
-        tuple(
-            noisy_vote_answers(e, 1e-3, inverse_scale=beta, analysis="published")
-            for e in BUDGETS
-        )
-        == printed
-    )
-    for epsilon, labels in zip(BUDGETS, printed, strict=True):
-        cost = noisy_vote(
-            inverse_scale=beta, answers=labels, analysis="published"
-        ).epsilon(1e-3)
-        less = noisy_vote(
-            inverse_scale=beta, answers=labels - 1, analysis="published"
-        ).epsilon(1e-3)
-        assert less < epsilon <= cost  # the loop stops one label past the budget
-    # at the delta that the paper states, counted on the profile instead of by the
-    # loop's formula
-    for epsilon, labels in zip(BUDGETS, paid, strict=True):
-        assert (
-            noisy_vote(
-                inverse_scale=beta, answers=labels, analysis="published"
-            ).epsilon(1e-5)
-            <= epsilon
-        )
-        assert (
-            noisy_vote(
-                inverse_scale=beta, answers=labels + 1, analysis="published"
-            ).epsilon(1e-5)
-            > epsilon
-        )
-        assert (
-            noisy_vote_answers(epsilon, 1e-5, inverse_scale=beta, analysis="published")
-            == labels + 1
-        )
-
-
-TIGHT = {
-    50: ((38, 280, 688), (74, 476, 1098)),
-    100: ((152, 1121, 2754), (296, 1905, 4392)),
-    250: ((954, 7007, 17217), (1855, 11906, 27454)),
-}
-
-
-@pytest.mark.parametrize("n", TIGHT)
-def test_tight_label_counts(n):
-    for delta, expected in zip((1e-5, 1e-3), TIGHT[n], strict=True):
-        found = tuple(
-            noisy_vote_answers(e, delta, inverse_scale=2 / n) for e in BUDGETS
-        )
-        assert found == expected
-        for epsilon, labels in zip(BUDGETS, found, strict=True):
-            assert (
-                noisy_vote(inverse_scale=2 / n, answers=labels).delta(epsilon) <= delta
-            )
-            assert (
-                noisy_vote(inverse_scale=2 / n, answers=labels + 1).delta(epsilon)
-                > delta
-            )
 
 
 def chance(margin, beta):
@@ -343,10 +251,6 @@ PATE = {"sigma_threshold": 150.0, "sigma_answer": 40.0}  # 250 teachers, thresho
 
 CONFIGURATION = [
     (100, 0.008, 1.182791, 0.775078, 0.62715560, 0.142763, 0.209390),
-    (150, 0.017, 1.354983, 0.856367, 0.66906054, 0.174379, 0.236416),
-    (180, 0.08, 1.201395, 0.557668, 0.33925459, 0.190716, 0.205027),
-    (100, 0.02, 1.071094, 0.624468, 0.47195900, 0.142763, 0.188699),
-    (130, 0.095, 0.974241, 0.368401, 0.18502241, 0.162513, 0.167815),
     (170, 0.18, 0.978780, 0.228101, 0.01345677, 0.185442, 0.164751),
 ]
 
@@ -451,8 +355,6 @@ def test_reverse_direction_of_the_vote_that_refuted_one_direction():
 
 BOUNDS = [
     ([240, 5, 5] + [0] * 7, 40.0, 10.0, 0.0001099520266, 5.341100954e-05, 0.00625),
-    ([200, 50] + [0] * 8, 40.0, 10.0, 0.005632779235, 0.001789440774, 0.00625),
-    ([250] + [0] * 9, 40.0, 20.0, 4.453530581e-05, 5.321317752e-05, 0.0125),
     ([150, 100] + [0] * 8, 40.0, 5.0, 0.2204193282, 0.003125, 0.003125),
 ]
 
