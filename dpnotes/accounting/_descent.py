@@ -287,23 +287,20 @@ def calibrated_rdp(
     rate: Floats,
     steps: Floats,
     *,
-    orders: Floats | None = None,
-    required: bool = True,
+    required: bool,
 ) -> Floats:
-    """Noise multipliers for arrays of one shape, [pairs]; ``orders`` restricts the
-    accountant to the given orders.
+    """Noise multipliers by Renyi curves, for arrays of one shape, [pairs].
 
     A pair that no noise can meet raises an error if ``required``; otherwise its result
     is NaN.
     """
-    coarse = COARSE_ORDERS if orders is None else floats(orders)
     log_delta = np.log(delta)
-    low, high, left, right = _brackets(epsilon, log_delta, rate, steps, coarse)
+    low, high, left, right = _brackets(epsilon, log_delta, rate, steps)
     reached = np.isfinite(high)
     if required and not reached.all():
         index = int(np.flatnonzero(~reached)[0])
         least = _coarse_epsilon(
-            float(rate[index]), steps[index], coarse, log_delta[index]
+            float(rate[index]), steps[index], log_delta[index]
         ).min()
         raise ValueError(
             f"epsilon must be > {max(0.0, float(least)):.3g} for"
@@ -316,7 +313,7 @@ def calibrated_rdp(
         values[reached, None] for values in (epsilon, rate, steps, log_delta)
     )
     low, high = low[reached], high[reached]
-    left, right = left[reached], right[reached]
+    ends = [np.log(COARSE_ORDERS[end[reached]] - 1) for end in (left, right)]
 
     def at(sigma: Floats, order: Floats) -> Floats:
         """Epsilon, which may be negative, for sigmas [pairs] and orders [pairs,
@@ -327,13 +324,6 @@ def calibrated_rdp(
         )
 
     def excess(sigma: Floats) -> Floats:
-        if orders is not None:
-            columns = np.minimum(
-                left[:, None] + np.arange(int((right - left).max()) + 1),
-                len(coarse) - 1,
-            )
-            return floats(at(sigma, coarse[columns]).min(-1) - epsilon[:, 0])
-        ends = np.log(coarse[left] - 1), np.log(coarse[right] - 1)
         return _smallest(lambda order: at(sigma, order), *ends) - epsilon[:, 0]
 
     result = np.full(delta.shape, np.nan)
@@ -343,7 +333,7 @@ def calibrated_rdp(
 
 
 def _brackets(
-    epsilon: Floats, log_delta: Floats, rate: Floats, steps: Floats, coarse: Floats
+    epsilon: Floats, log_delta: Floats, rate: Floats, steps: Floats
 ) -> tuple[Floats, Floats, Integers, Integers]:
     """Two adjacent coarse sigmas around each answer, and the coarse orders around its
     best order.
@@ -354,9 +344,7 @@ def _brackets(
     left, right = np.zeros((2, len(epsilon)), dtype=np.int64)
     # pairs of the same rate together, for the cache
     for index in np.argsort(rate, kind="stable"):
-        total = _coarse_epsilon(
-            float(rate[index]), steps[index], coarse, log_delta[index]
-        )
+        total = _coarse_epsilon(float(rate[index]), steps[index], log_delta[index])
         best, curve = total.argmin(-1), total.min(-1)  # falls with sigma
         # first sigma that is enough
         place = int(np.searchsorted(-curve, -epsilon[index], side="left"))
@@ -364,7 +352,7 @@ def _brackets(
             pair = [max(place - 1, 0), place]
             low[index], high[index] = COARSE_SIGMAS[pair]
             left[index], right[index] = best[pair].min() - 1, best[pair].max() + 1
-    return low, high, np.maximum(left, 0), np.minimum(right, len(coarse) - 1)
+    return low, high, np.maximum(left, 0), np.minimum(right, len(COARSE_ORDERS) - 1)
 
 
 @lru_cache(maxsize=256)  # sweeps and fits repeat their budgets
@@ -484,16 +472,14 @@ def _conversion(order: Floats, log_delta: Floats | float) -> Floats:
     return floats(np.log1p(-1 / order) - (log_delta + np.log(order)) / (order - 1))
 
 
-def _coarse_epsilon(
-    rate: float, steps: float, orders: Floats, log_delta: float
-) -> Floats:
-    """Epsilon at the coarse sigmas and the given orders, [sigmas, orders]."""
-    return steps * _coarse_rdp(rate, tuple(orders)) + _conversion(orders, log_delta)
+def _coarse_epsilon(rate: float, steps: float, log_delta: float) -> Floats:
+    """Epsilon at the coarse sigmas and orders, [sigmas, orders]."""
+    return steps * _coarse_rdp(rate) + _conversion(COARSE_ORDERS, log_delta)
 
 
 @lru_cache(maxsize=64)
-def _coarse_rdp(rate: float, orders: tuple[float, ...]) -> Floats:
-    return sampled_gaussian_rdp(COARSE_SIGMAS[:, None], rate, np.array(orders))
+def _coarse_rdp(rate: float) -> Floats:
+    return sampled_gaussian_rdp(COARSE_SIGMAS[:, None], rate, COARSE_ORDERS)
 
 
 def step_contraction(

@@ -284,11 +284,8 @@ class SampleRelease(Release):
         """Exact composition: the record is in at least one sample with probability 1
         - product of (1 - pi).
         """
-        with np.errstate(divide="ignore"):
-            missed = sum(
-                times * float(np.log1p(-part.inclusion)) for part, times in terms
-            )
-        return SampleRelease(-math.expm1(missed), any(part.both for part, _ in terms))
+        inclusion = at_least_once((times, part.inclusion) for part, times in terms)
+        return SampleRelease(inclusion, any(part.both for part, _ in terms))
 
     def renyi(self) -> Renyi:
         """Zero divergence except with the probability that the record is drawn."""
@@ -453,10 +450,9 @@ class LevelsRelease(Release):
         largest ratio, the chance of a reveal.
         """
         counted: dict[float, int] = {}
-        missed = 0.0
-        for epsilon, delta, times in self.levels:
+        for epsilon, _, times in self.levels:
             counted[epsilon] = counted.get(epsilon, 0) + times
-            missed += times * (math.log1p(-delta) if delta < 1 else -math.inf)
+        shown = at_least_once((times, delta) for _, delta, times in self.levels)
         loss, mass, lost = np.zeros(1), np.ones(1), 0.0
         for epsilon, times in counted.items():
             losses, masses, left_out = randomised_responses(epsilon, times)
@@ -467,7 +463,7 @@ class LevelsRelease(Release):
             lost += left_out
         order = np.argsort(loss, kind="stable")
         most = math.fsum(epsilon * times for epsilon, times in counted.items())
-        return loss[order], mass[order], lost, most, -math.expm1(missed) + 0.0
+        return loss[order], mass[order], lost, most, shown
 
     @cached_property
     def _tail(self) -> Tail:
@@ -633,12 +629,8 @@ class RenyiRelease(Release):
         curve: Curve = Total(tuple((times, part._curve) for part, times in terms))
         if all(isinstance(part._curve, Line) for part, _ in terms):
             curve = Line(math.fsum(times * part._curve.rho for part, times in terms))
-        kept = sum(
-            times * float(np.log1p(-part._failure))
-            for part, times in terms
-            if part._failure
-        )
-        return RenyiRelease(curve, float(-np.expm1(kept)))
+        failure = at_least_once((times, part._failure) for part, times in terms)
+        return RenyiRelease(curve, failure)
 
     def group(self, size: int) -> Release:
         if isinstance(self._curve, Line) and not self._failure:
@@ -854,13 +846,13 @@ class ComposedRelease(LeastRelease):
         found = [(times, part.renyi()) for part, times in self._parts]
         curve = Tabulated(Total(tuple((times, each.curve) for times, each in found)))
         return Renyi(
-            curve, _together_lost((times, each.failure) for times, each in found)
+            curve, at_least_once((times, each.failure) for times, each in found)
         )
 
     def ceiling(self) -> tuple[float, float]:
         found = [(times, *part.ceiling()) for part, times in self._parts]
         level = sum(times * level for times, level, _ in found)
-        return level, _together_lost((times, lost) for times, _, lost in found)
+        return level, at_least_once((times, lost) for times, _, lost in found)
 
     def group(self, size: int) -> Release:
         return together([(part.group(size), times) for part, times in self._parts])
@@ -948,15 +940,6 @@ def randomised_responses(epsilon: float, times: int) -> tuple[Floats, Floats, fl
     return losses, floats(masses), lost
 
 
-def power_of_miss(probability: float, times: float) -> float:
-    """``1 - (1 - probability)^times``, without losing digits where the probability
-    is small.
-    """
-    if probability >= 1:
-        return 1.0
-    return float(-np.expm1(times * np.log1p(-probability)))
-
-
 def _interval(atoms: Atoms, scale: float) -> float:
     """Grid interval, small compared with the loss's standard deviation unless the
     grid would have too many points.
@@ -977,13 +960,13 @@ def _groups(terms: Terms, key: Callable[[Any], Hashable]) -> list[Terms]:
     return list(found.values())
 
 
-def _together_lost(parts: Iterable[tuple[int, float]]) -> float:
-    """Probability that at least one of several independent failures, (times,
-    probability) each, happens.
+def at_least_once(parts: Iterable[tuple[float, float]]) -> float:
+    """Probability that at least one of several independent events, (times, probability)
+    each, happens; without losing digits where they are unlikely.
     """
-    kept = 0.0
+    missed = 0.0
     for times, probability in parts:
         if probability >= 1:
             return 1.0
-        kept += times * math.log1p(-probability)
-    return -math.expm1(kept) + 0.0
+        missed += times * math.log1p(-probability)
+    return -math.expm1(missed) + 0.0

@@ -660,11 +660,10 @@ def gradient_quantile(delta: float, *, n_classes: int, bound: str = "union") -> 
     ----------
     delta : float, in (0, 1)
     n_classes : int, >= 2
-    bound : {"union", "chi", "published"}
+    bound : {"union", "published"}
         ``"union"``: a union bound over the differences of one-hot vectors
-        (cross-entropy with one label). ``"chi"``: a bound for any loss whose gradient
-        in the logits sums to 0. ``"published"``: a bound for a gradient that does not
-        depend on b.
+        (cross-entropy with one label). ``"published"``: a bound for a gradient that
+        does not depend on b.
 
     Returns
     -------
@@ -677,27 +676,25 @@ def gradient_quantile(delta: float, *, n_classes: int, bound: str = "union") -> 
 
     Source
     ------
-    Van der Maaten and Hannun (2020), Theorem 4; the other two bounds are proved in the
+    Van der Maaten and Hannun (2020), Theorem 4; the union bound is proved in the
     private-prediction chapter.
 
     Examples
     --------
     >>> [
     ...     round(gradient_quantile(1e-5, n_classes=10, bound=bound), 4)
-    ...     for bound in ("union", "chi", "published")
+    ...     for bound in ("union", "published")
     ... ]
-    [4.7321, 6.2722, 4.9409]
+    [4.7321, 4.9409]
     """
     why = "Gaussian noise is not bounded"
     delta = float(
         check.array("delta", delta, high=1.0, open_low=True, open_high=True, why=why)
     )
     n_classes = check.at_least("n_classes", n_classes, 2)
-    bound = check.one_of("bound", bound, ("union", "chi", "published"))
+    bound = check.one_of("bound", bound, ("union", "published"))
     if bound == "union":
         return max(0.0, float(-special.ndtri(min(0.5, delta / (n_classes - 1)))))
-    if bound == "chi":
-        return math.sqrt(float(stats.chi2.isf(delta, n_classes - 1)))
     return math.sqrt(2 * math.log(2 / delta))
 
 

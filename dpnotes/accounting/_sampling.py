@@ -21,7 +21,7 @@ from dpnotes.accounting._kinds import (
     LevelsRelease,
     Release,
     SampleRelease,
-    power_of_miss,
+    at_least_once,
 )
 from dpnotes.accounting._profile import (
     PrivacyProfile,
@@ -264,11 +264,11 @@ def bagging(
             )
         return _bagging_as_published(n, drawn, replace, about)
     if replace:
-        inclusion = power_of_miss(1 / n, drawn)
+        inclusion = at_least_once([(drawn, 1 / n)])
     elif scheme == "split":
         inclusion = drawn / n
     else:
-        inclusion = power_of_miss(subsample / n, n_models)
+        inclusion = at_least_once([(n_models, subsample / n)])
     source = "Liu, Jia and Gong (2021), Theorems 2-6, made exact in the bagging chapter"
     return PrivacyProfile(
         SampleRelease(inclusion, adjacency != "add-remove"),
@@ -287,7 +287,7 @@ def _bagging_as_published(
     if replace:
         epsilon, delta, theorem = (
             drawn * math.log1p(1 / n),
-            power_of_miss(1 / n, drawn),
+            at_least_once([(drawn, 1 / n)]),
             "Theorem 3",
         )
     else:
@@ -484,7 +484,7 @@ def _copies(n: int, subsample: int) -> tuple[Integers, Floats, float]:
         fall = -np.diff(above, prepend=drawn.sf(0))
         masses = np.maximum(0.0, np.where(below < 0.5, rise, fall))
     # as exact as the probability that the record is drawn at all
-    masses *= power_of_miss(1 / n, subsample) / masses.sum()
+    masses *= at_least_once([(subsample, 1 / n)]) / masses.sum()
     return copies, floats(masses), float(drawn.sf(last))
 
 

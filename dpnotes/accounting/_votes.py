@@ -63,7 +63,8 @@ def soft_vote(
     its vote: one count falls and another rises, under any adjacency. The log-ratios of
     the answer's probabilities therefore lie in an interval of length 2 beta. The
     guarantee is valid for any number of models and classes and for adaptively chosen
-    queries. For one answer it is exact in the limit of many models.
+    queries. For one answer it is exact in the limit of many models. For several answers
+    delta may be up to three times too large.
 
     Parameters
     ----------

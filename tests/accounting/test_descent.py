@@ -22,7 +22,6 @@ from dpnotes.accounting import (
     last_iterate_mu,
     step_contraction,
 )
-from dpnotes.accounting._descent import calibrated_rdp
 from dpnotes.accounting._renyi import sampled_gaussian_rdp
 from dpnotes.accounting.papers import augmenting_sigma, sgd_sensitivity
 from dpnotes.lab.intrinsic_sgd.printed import intrinsic_epsilon
@@ -133,27 +132,6 @@ def test_a_million_steps():
     )
     # the grid certifies nothing so small
     assert profile.epsilon(1e-300) == pytest.approx(renyi.epsilon(1e-300))
-
-
-def test_calibration_at_orders_of_another_accountant():
-    """At these orders alone the budget is just met, and all real orders need hardly
-    less noise.
-    """
-    orders, steps = np.array([1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]), 3000.0
-    (sigma,) = calibrated_rdp(
-        *(np.array([each]) for each in (1.0, 1e-5, 0.01, steps)), orders=orders
-    )
-    divergence = steps * sampled_gaussian_rdp(sigma, 0.01, orders)
-    met = (
-        divergence
-        + np.log1p(-1 / orders)
-        - (np.log(1e-5) + np.log(orders)) / (orders - 1)
-    )
-    assert met.min() == pytest.approx(1.0, rel=1e-6)
-    free = dp_sgd_noise_multiplier(
-        1.0, 1e-5, sample_rate=0.01, steps=3000, accountant="rdp"
-    )
-    assert 0.98 * sigma < free <= sigma
 
 
 @given(

@@ -136,7 +136,7 @@ NUMBERS = [  # functions that give no profile
         accounting.objective_perturbation,
         {"epsilon": 1.0, "delta": 1e-5, "n_classes": 3, "regulariser": 0.1},
     ),
-    (accounting.gradient_quantile, {"delta": 1e-5, "n_classes": 3, "bound": "chi"}),
+    (accounting.gradient_quantile, {"delta": 1e-5, "n_classes": 3, "bound": "union"}),
     (
         accounting.step_contraction,
         {"learning_rate": 0.1, "smoothness": 1.0, "convexity": 0.5},
