@@ -1,24 +1,24 @@
-"""What the papers' grids lack, what that would take, and running it: cheapest first,
-within a budget of time.
+"""The rows of the papers' grids, each with its state; and running those that are
+missing, cheapest first, within a budget of time.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
+import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 from joblib import effective_n_jobs
 
 from dpnotes import data
 from dpnotes.lab import experiments, store
 from dpnotes.lab._experiment import Experiment
-from dpnotes.lab._shared import lacking
 
 # expected seconds of the rows that are begun together; one that takes longer is alone
 _BATCH = 60.0
@@ -26,11 +26,29 @@ _BATCH = 60.0
 
 @dataclass(frozen=True)
 class Task:
-    """A row that neither the published results nor the runs have."""
+    """A row of a paper's grid.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    key : str
+        The row's entry in the column ``row``.
+    parameters : dict
+    state : {"published", "finished", "missing"}
+        ``"finished"``: in the folder of runs only. A row of an earlier version of its
+        experiment is missing.
+    seconds : float
+        What it took or, if it is missing, what it is expected to take.
+    needs : tuple of str
+        Data sets that it needs and that are not here.
+    """
 
     experiment: Experiment
+    key: str
     parameters: dict[str, Any]
-    seconds: float  # expected, on the device
+    state: Literal["published", "finished", "missing"]
+    seconds: float
+    needs: tuple[str, ...]
 
 
 @dataclass
@@ -65,104 +83,97 @@ def chosen(names: Sequence[str] = ()) -> list[Experiment]:
     ValueError
         If there is none of a name; the message lists the known ones.
     """
-    every = experiments.EXPERIMENTS.values()
-    known = {
-        name for experiment in every for name in (experiment.chapter, experiment.name)
-    }
-    if unknown := [name for name in names if name not in known]:
-        raise ValueError(
-            f"unknown experiment or chapter {unknown[0]!r}; known:"
-            f" {', '.join(sorted(known))}"
-        )
-    return [
-        experiment
-        for experiment in every
-        if not names or {experiment.chapter, experiment.name} & {*names}
-    ]
+    every = [*experiments.EXPERIMENTS.values()]
+    known = {each.name for each in every} | {each.chapter for each in every}
+    for name in names:
+        if name not in known:
+            raise ValueError(
+                f"unknown experiment or chapter {name!r}; known:"
+                f" {', '.join(sorted(known))}"
+            )
+    if not names:
+        return every
+    return [each for each in every if each.name in names or each.chapter in names]
 
 
-def gaps(experiment: Experiment) -> list[dict[str, Any]]:
-    """Rows of the paper's grid that neither the published results nor the runs have
-    of its present version.
-    """
-    return lacking(
-        experiment.name, experiment.function, experiment.grids.get("paper", list)()
-    )
+def tasks(experiment: Experiment, *, gpu: bool = False) -> list[Task]:
+    """List the rows of the paper's grid in its order, with their states.
 
+    A missing row is expected to take the experiment's own estimate,
+    :attr:`Experiment.cost`, times the median of what the measured rows of the grid took
+    of theirs. Where none was measured on a GPU, it is that of a core over the
+    experiment's speed-up.
 
-def expected(
-    experiment: Experiment, *, gpu: bool = False
-) -> Callable[[Mapping[str, Any]], float]:
-    """Seconds that a row is expected to take, as a function of its parameters, on one
-    core or on a GPU.
-
-    That is the experiment's own estimate, :attr:`Experiment.cost`, times the median of
-    what the measured rows of the paper's grid took of theirs. Where none was measured
-    on a GPU, it is that of a core over the experiment's speed-up.
+    Parameters
+    ----------
+    experiment : Experiment
+    gpu : bool
+        Whether missing rows will be run on a GPU, if the experiment can use one.
     """
     grid = experiment.grids.get("paper", list)()
-    ratios: dict[bool, list[float]] = {False: [], True: []}
-    for place in (store.published_store, store.runs_store) if grid else ():
-        path = place(experiment.name)
-        rows = store.collect(
-            experiment.function, grid, compute="stored", published=path, runs=path
-        )
-        for parameters, took, device in zip(
-            grid, rows["seconds"], rows["device"], strict=True
-        ):
-            if took == took:
-                ratios[isinstance(device, str) and device != "cpu"].append(
-                    took / (experiment.cost(parameters) or 1.0)
-                )
-    ratio = median(ratios[gpu] or ratios[False] or [1.0])
-    if gpu and not ratios[gpu]:
+    if not grid:
+        return []
+    gpu = gpu and takes_device(experiment)
+    published = store.load(store.published_store(experiment.name))
+    finished = store.load(store.runs_store(experiment.name))
+    asked = store.requests(experiment.function, grid)
+    measured: dict[bool, list[float]] = {False: [], True: []}
+    for row in asked:
+        for found in (published.get(row.key), finished.get(row.key)):
+            if found and "seconds" in found.provenance:
+                on_gpu = found.provenance.get("device", "cpu") != "cpu"
+                estimate = experiment.cost(row.parameters) or 1.0
+                measured[on_gpu].append(found.seconds / estimate)
+    ratio = median(measured[gpu] or measured[False] or [1.0])
+    if gpu and not measured[gpu]:
         ratio /= experiment.gpu_speedup
-    return lambda parameters: ratio * (experiment.cost(parameters) or 1.0)
+
+    version = store.experiment_version(experiment.function)
+    listed = []
+    for row in asked:
+        state: Literal["published", "finished", "missing"] = "missing"
+        seconds = ratio * (experiment.cost(row.parameters) or 1.0)
+        if row.key in finished and finished[row.key].version >= version:
+            state, seconds = "finished", finished[row.key].seconds
+        if row.key in published and published[row.key].version >= version:
+            state, seconds = "published", published[row.key].seconds
+        needs = tuple(data.absent(experiment.data(row.parameters)))
+        parameters = dict(row.parameters)
+        listed.append(Task(experiment, row.key, parameters, state, seconds, needs))
+    return listed
 
 
-def tasks(
-    rows: Iterable[tuple[Experiment, dict[str, Any]]], *, gpu: bool = False
+def without_data(listed: Iterable[Task]) -> dict[str, int]:
+    """Count the rows that need data sets which are not here, by the names of these."""
+    return dict(Counter(" ".join(sorted(task.needs)) for task in listed if task.needs))
+
+
+def sample(
+    listed: Sequence[Task],
+    size: int,
+    *,
+    cheapest: bool = False,
+    seed: int | None = None,
 ) -> list[Task]:
-    """Give rows with their expected seconds, cheapest first."""
-    by_name: dict[str, Callable[[Mapping[str, Any]], float]] = {}
-    made = []
-    for experiment, row in rows:
-        if experiment.name not in by_name:
-            by_name[experiment.name] = expected(
-                experiment, gpu=gpu and _takes_device(experiment)
-            )
-        made.append(Task(experiment, row, by_name[experiment.name](row)))
-    return _cheapest_first(made)
+    """Choose rows at random, or those that took the least time."""
+    size = min(size, len(listed))
+    if cheapest:
+        return sorted(listed, key=lambda task: task.seconds)[:size]
+    return random.Random(seed).sample(listed, size)
 
 
-def _cheapest_first(made: Iterable[Task]) -> list[Task]:
+def _cheapest_first(left: Iterable[Task]) -> list[Task]:
     """Costs are compared by powers of two: within one, an experiment's rows stay
     together and in the order of its grid.
 
     Rows that share their models follow each other there.
     """
     places = [*experiments.EXPERIMENTS]
-    return sorted(
-        made,
-        key=lambda task: (
-            math.frexp(task.seconds)[1],
-            places.index(task.experiment.name),
-        ),
-    )
 
+    def place(task: Task) -> tuple[int, int]:
+        return math.frexp(task.seconds)[1], places.index(task.experiment.name)
 
-def with_data(
-    rows: Sequence[tuple[Experiment, dict[str, Any]]],
-) -> tuple[list[Any], dict[str, int]]:
-    """Rows whose data sets are here, and how many of the others need which ones."""
-    absent = set(
-        data.absent(name for experiment, row in rows for name in experiment.data(row))
-    )
-    lacked = [absent.intersection(experiment.data(row)) for experiment, row in rows]
-    without = Counter(" ".join(sorted(names)) for names in lacked if names)
-    return [row for row, names in zip(rows, lacked, strict=True) if not names], dict(
-        without
-    )
+    return sorted(left, key=place)
 
 
 def fill(
@@ -178,7 +189,7 @@ def fill(
     each kept as it finishes.
 
     A row is not begun if it is expected to take longer than what is left of the budget,
-    see :func:`expected`; rows that finish correct that. Rows whose data sets are not
+    see :func:`tasks`; rows that finish correct that. Rows whose data sets are not
     here are left out. A row that fails is left out, and the others go on.
 
     Parameters
@@ -205,45 +216,42 @@ def fill(
 
     end = clock() + seconds
     gpu = device_name(device) != "cpu"
-    wanted = [(each, row) for each in chosen(names) for row in gaps(each)]
     outcome = Outcome()
-    rows, outcome.without_data = with_data(wanted)
-    left = tasks(rows, gpu=gpu)
+    failed: set[str] = set()
+
+    def missing(experiment: Experiment) -> list[Task]:
+        rows = tasks(experiment, gpu=gpu)
+        return [task for task in rows if task.state == "missing"]
+
+    wanted = [task for each in chosen(names) for task in missing(each)]
+    outcome.without_data = without_data(wanted)
+    left = _cheapest_first(task for task in wanted if not task.needs)
     while left and left[0].seconds <= (budget := end - clock()):
         experiment = left[0].experiment
         batch = _together(left, budget, effective_n_jobs(n_jobs))
-        asked = [task.parameters for task in batch]
-        into = store.runs_store(experiment.name)
-        failed: list[dict[str, Any]] = []
         try:
             store.sweep(
                 experiment.function,
-                asked,
-                store=into,
-                options={"device": device} if _takes_device(experiment) else {},
+                [task.parameters for task in batch],
+                store=store.runs_store(experiment.name),
+                options={"device": device} if takes_device(experiment) else {},
                 n_jobs=n_jobs,
                 progress=progress,
             )
         except store.RowError as error:
             outcome.failures.append(error)
-            failed = [error.parameters]
+            failed.add(error.key)
         # a full disk, say: no row of the experiment would fare better
         except (ValueError, TypeError, OSError) as error:
             outcome.failures.append(error)
-            failed = [task.parameters for task in left if task.experiment is experiment]
-        lacking = store.missing(experiment.function, asked, into)
-        outcome.finished += len(batch) - len(lacking)
-        own = [
-            task.parameters
-            for task in left
-            if task.experiment is experiment
-            and task.parameters not in failed
-            and (task not in batch or task.parameters in lacking)
-        ]
-        # of which no row was measured meanwhile
+            failed |= {task.key for task in left if task.experiment is experiment}
+        # what was measured meanwhile corrects what the others are expected to take
+        own = missing(experiment)
+        outcome.finished += len(batch)
+        outcome.finished -= len({task.key for task in own} & {t.key for t in batch})
         others = [task for task in left if task.experiment is not experiment]
-        measured = tasks([(experiment, row) for row in own], gpu=gpu)
-        left = _cheapest_first([*others, *measured])
+        again = [task for task in own if not task.needs and task.key not in failed]
+        left = _cheapest_first([*others, *again])
     outcome.left = left
     return outcome
 
@@ -262,5 +270,6 @@ def _together(left: Sequence[Task], budget: float, n_jobs: int) -> list[Task]:
     return batch
 
 
-def _takes_device(experiment: Experiment) -> bool:
+def takes_device(experiment: Experiment) -> bool:
+    """Whether an experiment can run on a GPU."""
     return "device" in inspect.signature(experiment.function).parameters

@@ -14,7 +14,6 @@ import shlex
 import sys
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -248,57 +247,33 @@ def results_status(everything: bool) -> None:
     """Show which rows of each paper's grid are published, recomputed or missing, and
     how long the missing rows take.
     """
-    from dpnotes.lab import store
-    from dpnotes.lab.backlog import expected
+    from dpnotes.lab import backlog, store
     from dpnotes.lab.experiments import EXPERIMENTS, computed_again
 
     for experiment in EXPERIMENTS.values():
-        if not (grid := experiment.grids.get("paper", list)()):
+        rows = backlog.tasks(experiment)
+        missing = [task for task in rows if task.state != "published"]
+        missing.sort(key=lambda task: task.seconds, reverse=True)
+        if not rows:
             continue
+        text = f"{experiment.name}: {len(rows) - len(missing)} of {len(rows)} rows"
+        text += " published"
         published = store.published_store(experiment.name)
-        lacking, seconds = (
-            store.missing(experiment.function, grid, published),
-            expected(experiment),
-        )
-        lacking.sort(key=seconds, reverse=True)
-        text = (
-            f"{experiment.name}: {len(grid) - len(lacking)} of {len(grid)} rows"
-            " published"
-        )
         if published.is_file():
             text += f" (computed again: {computed_again(store.read_store(published))})"
-        if lacking:
-            finished = len(lacking) - len(
-                store.missing(
-                    experiment.function, lacking, store.runs_store(experiment.name)
-                )
-            )
-            text += (
-                f", {len(lacking)} missing ({_duration(sum(map(seconds, lacking)))} on"
-                " one core"
-            )
-            text += (
-                f"; {finished} finished in runs: dpnotes results adopt)"
-                if finished
-                else ")"
-            )
+        if missing:
+            total = _duration(sum(task.seconds for task in missing))
+            text += f", {len(missing)} missing ({total} on one core"
+            finished = [task for task in missing if task.state == "finished"]
+            if finished:
+                text += f"; {len(finished)} finished in runs: dpnotes results adopt"
+            text += ")"
         click.echo(text)
-        shown = lacking if everything else lacking[:_LISTED]
-        # rows of one grid may differ in their parameters
-        names = dict.fromkeys(name for row in grid for name in row)
-        varied = [
-            name for name in names if len({str(row.get(name)) for row in grid}) > 1
-        ]
-        _table(
-            (
-                _duration(seconds(row)),
-                *(f"{name}={row[name]!r}" if name in row else "" for name in varied),
-            )
-            for row in shown
-        )
-        if len(shown) < len(lacking):
+        shown = missing if everything else missing[:_LISTED]
+        _table((_duration(task.seconds), *_varied(task, rows)) for task in shown)
+        if len(shown) < len(missing):
             click.echo(
-                f"  and {len(lacking) - len(shown)} more: dpnotes results status --all"
+                f"  and {len(missing) - len(shown)} more: dpnotes results status --all"
             )
     runs = store.runs_store("any").parent
     if begun := store.unfinished(runs):
@@ -478,51 +453,34 @@ def verify(
     row could be computed. Afterwards, `results status` and the pages report the
     findings.
     """
-    from dpnotes.data import absent
+    from dpnotes.lab import backlog
     from dpnotes.lab import store as sweep
-    from dpnotes.lab.experiments import EXPERIMENTS, VERIFICATIONS, find
+    from dpnotes.lab.experiments import VERIFICATIONS
 
-    chosen = [find(name) for name in names]
-    if not names:
-        chosen = [
-            experiment
-            for name, experiment in EXPERIMENTS.items()
-            if sweep.published_store(name).is_file()
-        ]
     disagreeing = computed = 0
-    for experiment in chosen:
-        path = sweep.published_store(experiment.name)
-        rows = sweep.read_store(path).sort_values("seconds")
-        lacked = [
-            absent(experiment.data(dict[str, Any](row.dropna())))
-            for _, row in rows.iterrows()
-        ]
-        here = rows[[not names for names in lacked]]
+    for experiment in backlog.chosen(names):
+        listed = backlog.tasks(experiment)
+        rows = [task for task in listed if task.state == "published"]
+        here = [task for task in rows if not task.needs]
         if len(here) < len(rows):
-            need = (
-                "need data that are not here: dpnotes data fetch"
-                f" {' '.join(sorted({*chain(*lacked)}))}"
-            )
+            needed = sorted({name for task in rows for name in task.needs})
             click.echo(
-                f"{experiment.name}: {len(rows) - len(here)} of {len(rows)} rows {need}"
+                f"{experiment.name}: {len(rows) - len(here)} of {len(rows)} rows need"
+                f" data that are not here: dpnotes data fetch {' '.join(needed)}"
             )
-        drawn = (
-            here.head(sample)
-            if cheapest
-            else here.sample(min(sample, len(here)), random_state=seed)
-        )
-        if drawn.empty:
+        drawn = backlog.sample(here, sample, cheapest=cheapest, seed=seed)
+        if not drawn:
             continue
         computed += len(drawn)
-        longest = _duration(drawn["seconds"].max())
+        longest = _duration(max(task.seconds for task in drawn))
         click.echo(
             f"{experiment.name}: computing {len(drawn)} of {len(rows)} rows again; the"
             f" longest took {longest}"
         )
         table = sweep.verify(
             experiment.function,
-            path,
-            sample=list(drawn["row"]),
+            sweep.published_store(experiment.name),
+            sample=[task.key for task in drawn],
             tolerance=experiment.tolerance,
             keep=sweep.published_store(VERIFICATIONS) if keep else None,
         )
@@ -753,9 +711,9 @@ def _check_data(chapter: str, parameters: Mapping[str, Any]) -> None:
         and parameters.get("scale") != "quick"
     ):
         of = backlog.chosen([chapter.removesuffix("_evidence")])
-        for names, count in backlog.with_data(
-            [(each, row) for each in of for row in backlog.gaps(each)]
-        )[1].items():
+        rows = [task for each in of for task in backlog.tasks(each)]
+        missing = [task for task in rows if task.state == "missing"]
+        for names, count in backlog.without_data(missing).items():
             click.echo(
                 f"{count} rows of the papers' grids need data that are not here:"
                 f" dpnotes data fetch {names}"
@@ -785,6 +743,19 @@ def _table(rows: Iterable[Iterable[object]]) -> None:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         click.echo("  " + "  ".join(map(str.ljust, line, widths)).rstrip())
+
+
+def _varied(task: Any, rows: Sequence[Any]) -> list[str]:
+    """Cells of a row's parameters, without those that are the same in all rows of its
+    grid.
+    """
+    cells = []
+    # rows of one grid may differ in their parameters
+    for name in dict.fromkeys(name for row in rows for name in row.parameters):
+        if len({str(row.parameters.get(name)) for row in rows}) > 1:
+            given = task.parameters.get(name)
+            cells.append(f"{name}={given!r}" if name in task.parameters else "")
+    return cells
 
 
 def _duration(seconds: float) -> str:

@@ -42,20 +42,45 @@ def toy(
     )
 
 
+def expected(chosen, gpu=False):
+    """Seconds that the last missing row is expected to take, for each of its cost."""
+    rows = backlog.tasks(chosen, gpu=gpu)
+    last = [task for task in rows if task.state == "missing"][-1]
+    return last.seconds / chosen.cost(last.parameters)
+
+
 def test_a_row_is_expected_to_take_its_estimate_as_measured_rows_took_theirs(stores):
-    chosen = toy(sizes=(1, 2, 3), gpu_speedup=5.0)
+    chosen = toy(sizes=(1, 2, 3, 7), gpu_speedup=5.0)
     stores(chosen)
-    assert backlog.expected(chosen)({"x": 7}) == 7.0  # no row was measured
-    assert backlog.expected(chosen, gpu=True)({"x": 10}) == 2.0
+    assert expected(chosen) == 1.0  # no row was measured
+    assert expected(chosen, gpu=True) == 1 / 5
     for x, seconds in ((1, 10.0), (2, 40.0), (3, 3000.0)):
         keep(chosen, {"x": x, "seed": 0}, seconds)
     # the median of 10, 20 and 1000
-    assert backlog.expected(chosen)({"x": 7}) == 20.0 * 7
-    assert backlog.expected(chosen, gpu=True)({"x": 10}) == 20.0 * 10 / 5
+    assert expected(chosen) == 20.0
+    assert expected(chosen, gpu=True) == 20.0 / 5
     keep(chosen, {"x": 3, "seed": 1}, 9.0, device="H100")
-    assert backlog.expected(chosen, gpu=True)({"x": 10}) == 3.0 * 10
-    without = toy(sizes=(1, 2, 3), cost=lambda row: 0.0)
-    assert backlog.expected(without)({"x": 100}) == 40.0
+    assert expected(chosen, gpu=True) == 3.0
+    without = toy(sizes=(1, 2, 3, 7), cost=lambda row: 0.0)
+    assert backlog.tasks(without)[-1].seconds == 40.0
+
+
+def test_each_row_of_the_grid_has_its_state(stores, tmp_path, monkeypatch):
+    monkeypatch.setenv("DPNOTES_DATA", str(tmp_path))
+    chosen = toy("toy_slow", sizes=(1, 2), data=lambda row: ["mnist"] * (row["x"] == 2))
+    stores(chosen)
+    rows = chosen.grids["paper"]()
+    store.sweep(slow, rows[:1], store=tmp_path / "made", progress=False)
+    store.adopt(tmp_path / "made", tmp_path / "published" / "toy_slow.csv")
+    keep(chosen, rows[1], 5.0)
+    listed = backlog.tasks(chosen)
+    states = [task.state for task in listed]
+    assert states == ["published", "finished", "missing", "missing"]
+    assert [task.parameters for task in listed] == rows
+    assert [task.needs for task in listed] == [(), (), ("mnist",), ("mnist",)]
+    assert listed[1].seconds == 5.0
+    monkeypatch.setattr(slow, "experiment_version", 2, raising=False)
+    assert {task.state for task in backlog.tasks(chosen)} == {"missing"}
 
 
 def keep(chosen, parameters, seconds, device="cpu"):

@@ -27,4 +27,5 @@ from dpnotes.lab.store._sweep import collect as collect
 from dpnotes.lab.store._sweep import experiment_name as experiment_name
 from dpnotes.lab.store._sweep import experiment_version as experiment_version
 from dpnotes.lab.store._sweep import missing as missing
+from dpnotes.lab.store._sweep import requests as requests
 from dpnotes.lab.store._sweep import sweep as sweep

@@ -108,6 +108,11 @@ class Row:
         return int(self.provenance.get("version") or 0)
 
     @property
+    def seconds(self) -> float:
+        """What it took to compute."""
+        return float(self.provenance.get("seconds") or 0.0)
+
+    @property
     def values(self) -> dict[str, Scalar]:
         """Every value by its column."""
         return {

@@ -279,17 +279,15 @@ class RowError(RuntimeError):
     ----------
     message : str
     cause : Exception
-    parameters : dict
-        Those of the row.
+    key : str
+        The row's entry in the column ``row``.
     """
 
-    def __init__(
-        self, message: str, cause: Exception, parameters: dict[str, Scalar]
-    ) -> None:
+    def __init__(self, message: str, cause: Exception, key: str) -> None:
         # all are args, so that the error travels between processes
-        super().__init__(message, cause, parameters)
+        super().__init__(message, cause, key)
         self.__cause__ = cause
-        self.parameters = parameters
+        self.key = key
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -338,7 +336,7 @@ def compute(
             cause.add_note(f"Where the row was computed:\n{traceback.format_exc()}")
             parameters = dict(request.parameters)
             message = f"{request.experiment} failed with {parameters}: {told}"
-            raise RowError(message, cause, parameters) from cause
+            raise RowError(message, cause, request.key) from cause
     about = {
         "seconds": seconds,
         "version": experiment_version(experiment),
