@@ -17,8 +17,9 @@ import ast
 import hashlib
 import json
 import math
+import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -29,12 +30,17 @@ from dpnotes.lab._places import PACKAGE, book_folder, book_or_packaged
 _LINE = re.compile(r"(\w+) = (.+?)(?:  # (.+))?")
 _RULE = re.compile(
     r"""(?P<each>each\ )? (?:(?P<own>[^\s:]+)\ or\ )?
-    (?:one\ of\ (?P<choices>("[^"]*"|[\d., ]+)+) | (?P<sign>[<>]=?)\ (?P<bound>[^\s:]+)
-    | in\ (?P<left>[\[(])(?P<low>[^,]+),\ (?P<high>[^\])]+)(?P<right>[\])]))""",
+    (?:one\ of\ (?P<choices>("[^"]*"|[\d., ]+)+)
+    | (?P<sign>[<>]=?)\ (?P<bound>[^\s:]+)
+    | in\ (?P<left>[\[(])(?P<low>[^,]+),\ (?P<high>[^\])]+)(?P<right>[\])]))
+    (?::\ (?P<help>.*))?""",
     re.VERBOSE,
 )
 # begins like a rule
 _MEANT = re.compile(r"(each|one of)\b|in [\[(]|[<>]|\S+ or (one of\b|in [\[(]|[<>])")
+# of an interval, by its brackets
+_SIGNS = {"[": ">=", "(": ">", "]": "<=", ")": "<"}
+_COMPARE = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt}
 # a page in the table of contents, _toc.yml
 _PAGE = re.compile(r"^(?:root| *- file): (\S+)$", re.MULTILINE)
 _KINDS = {
@@ -56,49 +62,13 @@ class Rule:
         As it stands in the comment.
     each : bool
         Whether it is a rule for the entries of a list.
-    choices : tuple
-        The valid values; empty: an interval.
-    low, high : float
-        Ends of the interval.
-    open_low, open_high : bool
-        Whether these are left out.
-    whole : bool
-        Whether the entries of a list are whole numbers.
+    allows : callable
+        Whether a value, or an entry of a list, is valid.
     """
 
     text: str
-    each: bool = False
-    choices: tuple[Any, ...] = ()
-    own: tuple[Any, ...] = ()
-    low: float = -math.inf
-    high: float = math.inf
-    open_low: bool = False
-    open_high: bool = False
-    whole: bool = False
-
-    def wrong(self, value: Any) -> list[Any]:
-        """The value, or those entries of it, which are not valid."""
-        return [
-            entry
-            for entry in (value if self.each else [value])
-            if not self._allows(entry)
-        ]
-
-    def _allows(self, value: Any) -> bool:
-        if self.choices:
-            return value in self.choices
-        if isinstance(value, bool) or not isinstance(
-            value, int if self.each and self.whole else int | float
-        ):
-            return False
-        if value in self.own:
-            return True
-        above = self.low < value if self.open_low else self.low <= value
-        return (
-            math.isfinite(value)
-            and above
-            and (value < self.high if self.open_high else value <= self.high)
-        )
+    each: bool
+    allows: Callable[[Any], bool]
 
 
 @dataclass(frozen=True)
@@ -149,8 +119,8 @@ def parse(code: str, chapter: str) -> dict[str, Parameter]:
     >>> found = parse(
     ...     'scale = "paper"  # one of "quick", "paper": of the grid', "bagging"
     ... )["scale"]
-    >>> found.help, found.rule.choices
-    ('of the grid', ('quick', 'paper'))
+    >>> found.help, found.rule.text
+    ('of the grid', 'one of "quick", "paper"')
     """
     found: dict[str, Parameter] = {}
     for line in filter(str.strip, code.splitlines()):
@@ -219,52 +189,50 @@ def check(
             raise TypeError(
                 f"{must} {kind}, such as {default!r}, got {value!r}"
             ) from None
-        if rule and (wrong := rule.wrong(checked[name])):
-            within = (
-                f"{wrong[0]!r} in {checked[name]!r}" if rule.each else repr(wrong[0])
-            )
-            words = (
-                f"a list, {rule.text}" + ", whole numbers" * rule.whole
-                if rule.each
-                else rule.text
-            )
-            raise ValueError(f"{must} {words}, got {within}")
+        if rule is None:
+            continue
+        entries = checked[name] if rule.each else [checked[name]]
+        for entry in entries:
+            if not rule.allows(entry):
+                valid = f"a list, {rule.text}" if rule.each else rule.text
+                within = f" in {entries!r}" if rule.each else ""
+                raise ValueError(f"{must} {valid}, got {entry!r}{within}")
     return checked
 
 
 def _ruled(comment: str) -> tuple[Rule | None, str]:
     """Rule and help of a comment; ValueError if it begins like a rule and is none."""
-    found = _RULE.match(comment)
-    rest = comment[found.end() :] if found else comment
-    if found is None or (rest and not rest.startswith(": ")):
+    found = _RULE.fullmatch(comment)
+    if found is None:
         if _MEANT.match(comment):
             raise ValueError(f"no rule: {comment!r}")
         return None, comment
-    part = found.groupdict()
-    numbers = {name: part[name] for name in ("bound", "low", "high") if part[name]}
-    values = {name: ast.literal_eval(text) for name, text in numbers.items()}
-    bound = {}
-    if sign := part["sign"]:
-        end = "low" if sign[0] == ">" else "high"
-        bound = {end: values["bound"], f"open_{end}": len(sign) == 1}
-    elif part["left"]:
-        bound = {name: values[name] for name in ("low", "high")}
-        bound |= {"open_low": part["left"] == "(", "open_high": part["right"] == ")"}
-    listed = {
-        name: ast.literal_eval(f"[{part[name]}]") if part[name] else ()
-        for name in ("choices", "own")
-    }
-    whole = bool(values) and all(isinstance(value, int) for value in values.values())
-    each = part["each"] is not None
-    rule = Rule(
-        found[0],
-        each,
-        tuple(listed["choices"]),
-        tuple(listed["own"]),
-        whole=each and whole,
-        **bound,
-    )
-    return rule, rest.removeprefix(": ")
+    help_ = found["help"] or ""
+    text = comment.removesuffix(f": {help_}")
+    each = found["each"] is not None
+    if found["choices"]:
+        choices = ast.literal_eval(f"[{found['choices']}]")
+        return Rule(text, each, choices.__contains__), help_
+
+    bounds = [(found["sign"], found["bound"])]
+    if found["left"]:
+        bounds = [
+            (_SIGNS[found["left"]], found["low"]),
+            (_SIGNS[found["right"]], found["high"]),
+        ]
+    limits = [(_COMPARE[sign], ast.literal_eval(bound)) for sign, bound in bounds]
+    own = ast.literal_eval(f"[{found['own'] or ''}]")
+    whole = each and all(isinstance(bound, int) for _, bound in limits)
+
+    def allows(value: Any) -> bool:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return False
+        if whole and not isinstance(value, int):
+            return False
+        inside = all(compare(value, bound) for compare, bound in limits)
+        return value in own or (math.isfinite(value) and inside)
+
+    return Rule(text + ", whole numbers" * whole, each, allows), help_
 
 
 def _fitted(value: object, default: object) -> object:
