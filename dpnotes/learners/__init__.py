@@ -19,7 +19,6 @@ from dpnotes.learners._architectures import residual_network as residual_network
 from dpnotes.learners._architectures import vgg16 as vgg16
 from dpnotes.learners._boosted_trees import BoostedTrees as BoostedTrees
 from dpnotes.learners._boosted_trees import fit_boosted_trees as fit_boosted_trees
-from dpnotes.learners._checkpoints import Checkpoint as Checkpoint
 from dpnotes.learners._classifiers import (
     BoostedTreesClassifier as BoostedTreesClassifier,
 )
@@ -29,6 +28,7 @@ from dpnotes.learners._classifiers import LogisticClassifier as LogisticClassifi
 from dpnotes.learners._classifiers import LogitClassifier as LogitClassifier
 from dpnotes.learners._classifiers import NetworkClassifier as NetworkClassifier
 from dpnotes.learners._classifiers import decision_values as decision_values
+from dpnotes.learners._descent import Checkpoint as Checkpoint
 from dpnotes.learners._descent import epoch_factors as epoch_factors
 from dpnotes.learners._devices import device_name as device_name
 from dpnotes.learners._devices import one_thread as one_thread

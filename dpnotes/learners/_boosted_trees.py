@@ -24,16 +24,16 @@ from dpnotes._validation import (
     features,
     positive,
 )
-from dpnotes.learners._chunks import (
+from dpnotes.learners._devices import (
     Group,
     RowSubsets,
     Subsets,
+    choose_device,
     fit_groups,
     row_subsets,
     slices,
     temporary_bytes,
 )
-from dpnotes.learners._devices import choose_device
 
 QUERY_ROWS = 1024  # queries at once
 # bytes of the answers of all nodes of one block of models to one block of queries

@@ -28,11 +28,10 @@ from dpnotes.learners._architectures import (
     vgg16,
 )
 from dpnotes.learners._boosted_trees import BoostedTrees, fit_boosted_trees
-from dpnotes.learners._checkpoints import Checkpoint
-from dpnotes.learners._chunks import RowSubsets
-from dpnotes.learners._descent import Schedule
+from dpnotes.learners._descent import Checkpoint, Schedule
+from dpnotes.learners._devices import RowSubsets
 from dpnotes.learners._logistic import LogisticModels, fit_multinomial_logistic
-from dpnotes.learners._network_initial import load_weights
+from dpnotes.learners._network_training import load_weights
 from dpnotes.learners._networks import Networks, fit_networks
 
 # with parameters of their own

@@ -26,8 +26,8 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 from torch.nn.functional import cross_entropy
 
-from dpnotes.learners._chunks import slices, temporary_bytes
-from dpnotes.learners._network_initial import try_example
+from dpnotes.learners._devices import slices, temporary_bytes
+from dpnotes.learners._network_training import try_example
 
 # of a clipping norm, kept free for the rounding of norms and factors
 ROOM = {torch.float32: 2.0**-18, torch.float64: 2.0**-40}

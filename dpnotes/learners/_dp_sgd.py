@@ -19,24 +19,32 @@ from torch import Tensor, nn
 
 from dpnotes import _validation as check
 from dpnotes._validation import Features, Floats, Integers
-from dpnotes.learners._checkpoints import Checkpoint, Progress, digest
-from dpnotes.learners._chunks import Group, fit_groups, slices
 from dpnotes.learners._clipping import (
     SAFE,
     SoftmaxSums,
     clipped_sums,
     micro_batch_size,
 )
-from dpnotes.learners._descent import Optimizer, Rate, step_rates
+from dpnotes.learners._descent import (
+    Checkpoint,
+    Optimizer,
+    Progress,
+    Rate,
+    digest,
+    step_rates,
+)
 from dpnotes.learners._devices import (
+    Group,
     choose_device,
+    fit_groups,
     full_float32,
     one_thread,
+    slices,
     spawned_seed,
     torch_generator,
 )
 from dpnotes.learners._logistic import LogisticModels
-from dpnotes.learners._network_initial import check_data, check_network
+from dpnotes.learners._network_training import check_data, check_network
 from dpnotes.learners._networks import Build, Networks
 
 WEIGHTS, BATCHES, NOISE = range(3)  # what the streams of a model are for

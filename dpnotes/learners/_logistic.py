@@ -30,16 +30,16 @@ from dpnotes._validation import (
     positive,
     real,
 )
-from dpnotes.learners._chunks import (
+from dpnotes.learners._devices import (
     CPU_BUDGET,
     Group,
     RowSubsets,
+    choose_device,
     fit_groups,
     row_subsets,
     slices,
     temporary_bytes,
 )
-from dpnotes.learners._devices import choose_device
 from dpnotes.learners._lbfgs import (
     HISTORY,
     RowProblems,

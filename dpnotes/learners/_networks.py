@@ -16,16 +16,18 @@ from torch.func import functional_call, vmap
 from dpnotes import _validation as check
 from dpnotes._validation import Features, Floats, Integers
 from dpnotes.learners import _network_training as engines
-from dpnotes.learners._checkpoints import Checkpoint
-from dpnotes.learners._chunks import RowSubsets, memory_named, row_subsets, slices
-from dpnotes.learners._descent import Optimizer, Schedule, epoch_factors
+from dpnotes.learners._descent import Checkpoint, Optimizer, Schedule, epoch_factors
 from dpnotes.learners._devices import (
+    RowSubsets,
     choose_device,
     full_float32,
+    memory_named,
     one_thread,
+    row_subsets,
+    slices,
     torch_generator,
 )
-from dpnotes.learners._network_initial import (
+from dpnotes.learners._network_training import (
     check_buffers,
     check_data,
     check_network,
@@ -96,35 +98,24 @@ class Networks:
         """What ``answer`` makes of the logits, some models after the other, each
         time some rows after the other.
         """
-        where, parts = choose_device(device), []
+        where = choose_device(device)
+        parts = []
         batched = where.type != "cpu" or not engines.has_convolutions(self._template)
         together = vmap(
             lambda one, x: functional_call(self._template, one, (x,)), in_dims=(0, None)
         )
         for models in slices(len(self), QUERY_MODELS if batched else 1):
-            weights, rows = (
-                {
-                    name: value[models].to(where)
-                    for name, value in self.parameters.items()
-                },
-                [],
-            )
+            weights = {k: v[models].to(where) for k, v in self.parameters.items()}
             first = next(iter(weights.values()))
-            alone = (
-                {name: value[0] for name, value in weights.items()}
-                if len(first) == 1
-                else None
-            )
+            rows = []
             for start in range(0, max(len(images), 1), QUERY_ROWS):
-                x = engines.as_pixels(
-                    torch.tensor(images[start : start + QUERY_ROWS], device=where),
-                    first.dtype,
-                )
-                z = (
-                    together(weights, x)
-                    if alone is None
-                    else functional_call(self._template, alone, (x,))[None]
-                )
+                block = torch.tensor(images[start : start + QUERY_ROWS], device=where)
+                x = engines.as_pixels(block, first.dtype)
+                if len(first) == 1:
+                    alone = {name: value[0] for name, value in weights.items()}
+                    z = functional_call(self._template, alone, (x,))[None]
+                else:
+                    z = together(weights, x)
                 rows.append(answer(z).cpu())
             parts.append(torch.cat(rows, dim=1))
         return torch.cat(parts).numpy()
@@ -282,10 +273,8 @@ def fit_networks(
             network, rows[index], orders, torch_generator(seed, first + index, 1)
         )
 
-    network, example = (
-        start(0).network.eval(),
-        engines.as_pixels(torch.tensor(images[:1]), dtype),
-    )
+    network = start(0).network.eval()
+    example = engines.as_pixels(torch.tensor(images[:1]), dtype)
     n_classes, n_activations = check_network(network, example, labels)
     check_buffers(network)
     training = engines.Training(

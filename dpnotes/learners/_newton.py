@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from dpnotes._validation import Features, Integers, positive
-from dpnotes.learners._chunks import Group, RowSubsets
+from dpnotes.learners._devices import Group, RowSubsets
 from dpnotes.learners._lbfgs import Active, gram_matrices
 from dpnotes.learners._logistic import Fits, LogisticModels
 

@@ -21,9 +21,15 @@ from torch import Tensor
 
 from dpnotes import _validation as check
 from dpnotes._validation import Booleans, Features, Floats, Integers
-from dpnotes.learners._chunks import chunk_size, memory_named, slices
 from dpnotes.learners._descent import Rate, step_rates
-from dpnotes.learners._devices import choose_device, full_float32, spawned_seed
+from dpnotes.learners._devices import (
+    choose_device,
+    chunk_size,
+    full_float32,
+    memory_named,
+    slices,
+    spawned_seed,
+)
 
 OUTPUTS = ("sigmoid", "softmax")
 # features are padded with zeros to a multiple: matrix products then run up to 1.3 times

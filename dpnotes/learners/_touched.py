@@ -12,8 +12,7 @@ from torch.nn import functional
 
 from dpnotes import _validation as check
 from dpnotes._validation import Integers
-from dpnotes.learners._chunks import slices, temporary_bytes
-from dpnotes.learners._devices import choose_device
+from dpnotes.learners._devices import choose_device, slices, temporary_bytes
 
 NIBBLE = 15  # votes that four bits count
 LOW_NIBBLES = 0x0F0F0F0F0F0F0F0F

@@ -19,7 +19,7 @@ from dpnotes.learners import (
     multilayer_perceptron,
     residual_network,
 )
-from dpnotes.learners import _checkpoints as checkpoints
+from dpnotes.learners import _descent as checkpoints
 
 N, EPOCHS = 26, 4
 IMAGES = np.random.default_rng(0).normal(size=(N, 3, 8, 8)).astype(np.float32)

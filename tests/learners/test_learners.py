@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 from torch import nn
 
 from dpnotes import learners
-from dpnotes.learners import _chunks
+from dpnotes.learners import _devices
 
 M = 5  # models of each learner
 X, Y = load_digits(return_X_y=True)
@@ -550,7 +550,7 @@ def test_settings_of_the_wrong_kind_are_named(name, change, message):
     "name", [name for name in LEARNERS if LEARNERS[name].chunks and "loop" not in name]
 )
 def test_a_chunk_beyond_the_memory_is_named(name, monkeypatch):
-    monkeypatch.setattr("dpnotes.learners._chunks.free_bytes", lambda device: 10)
+    monkeypatch.setattr("dpnotes.learners._devices.free_bytes", lambda device: 10)
     with pytest.raises(MemoryError, match=r"chunk=\d models of .* need .* GB"):
         fit(name, chunk=M)
 
@@ -562,55 +562,55 @@ HERE = torch.device("cpu")
 def test_chunks_cover_all_models_within_the_budget_and_nearly_equally(
     n_models, size, threads
 ):
-    chunk = _chunks.chunk_size(n_models, size, HERE, n_threads=threads)
-    parts = list(_chunks.slices(n_models, chunk))
+    chunk = _devices.chunk_size(n_models, size, HERE, n_threads=threads)
+    parts = list(_devices.slices(n_models, chunk))
     covered = np.concatenate([np.arange(n_models)[part] for part in parts])
     np.testing.assert_array_equal(covered, np.arange(n_models))
-    assert chunk == 1 or chunk * size <= _chunks.CPU_BUDGET * threads
+    assert chunk == 1 or chunk * size <= _devices.CPU_BUDGET * threads
     # one chunk fewer would break the budget: nothing is gained by smaller ones
     if len(parts) > 1:
-        most = max(1, _chunks.CPU_BUDGET * threads // size)
+        most = max(1, _devices.CPU_BUDGET * threads // size)
         assert (len(parts) - 1) * most < n_models
 
 
 def test_own_choice_is_kept_and_checked(monkeypatch):
-    assert _chunks.chunk_size(10, 1000, HERE, chunk=3) == 3
-    assert _chunks.chunk_size(10, 1000, HERE, chunk=30) == 10
+    assert _devices.chunk_size(10, 1000, HERE, chunk=3) == 3
+    assert _devices.chunk_size(10, 1000, HERE, chunk=30) == 10
     with pytest.raises(ValueError, match="chunk must be >= 1, got chunk=0"):
-        _chunks.chunk_size(10, 1000, HERE, chunk=0)
-    monkeypatch.setattr(_chunks, "free_bytes", lambda device: 7_500_000)
+        _devices.chunk_size(10, 1000, HERE, chunk=0)
+    monkeypatch.setattr(_devices, "free_bytes", lambda device: 7_500_000)
     with pytest.raises(
         MemoryError,
         match=r"chunk=10 models of 1\.0 MB need 0\.01 GB.*chunk=7 would fit",
     ):
-        _chunks.chunk_size(10, 1_000_000, HERE, chunk=10)
-    assert _chunks.chunk_size(10, 1_000_000, HERE, chunk=7) == 7
+        _devices.chunk_size(10, 1_000_000, HERE, chunk=10)
+    assert _devices.chunk_size(10, 1_000_000, HERE, chunk=7) == 7
     with pytest.raises(MemoryError, match="not even chunk=1 fits"):
-        _chunks.chunk_size(10, 8_000_000, HERE)
+        _devices.chunk_size(10, 8_000_000, HERE)
 
 
 def test_what_an_iteration_reads_decides_on_a_cpu_and_what_is_held_bounds_it(
     monkeypatch,
 ):
-    assert _chunks.chunk_size(64, 10**6, HERE, touched=2**18, n_threads=1) == 16
-    monkeypatch.setattr(_chunks, "free_bytes", lambda device: 8_000_000)
-    assert _chunks.chunk_size(64, 10**6, HERE, touched=2**18, n_threads=1) == 4
+    assert _devices.chunk_size(64, 10**6, HERE, touched=2**18, n_threads=1) == 16
+    monkeypatch.setattr(_devices, "free_bytes", lambda device: 8_000_000)
+    assert _devices.chunk_size(64, 10**6, HERE, touched=2**18, n_threads=1) == 4
 
 
 def test_out_of_memory_inside_names_a_smaller_chunk():
     def fail():
-        with _chunks.memory_named(8, 1000, HERE):
+        with _devices.memory_named(8, 1000, HERE):
             raise torch.OutOfMemoryError("CUDA out of memory")
 
     with pytest.raises(MemoryError, match="chunk=4 would fit"):
         fail()
     with (
         pytest.raises(RuntimeError, match="shape"),
-        _chunks.memory_named(8, 1000, HERE),
+        _devices.memory_named(8, 1000, HERE),
     ):
         raise RuntimeError("shape")
     with (
         pytest.raises(MemoryError, match="chunk=8"),
-        _chunks.memory_named(8, 2**50, HERE),
+        _devices.memory_named(8, 2**50, HERE),
     ):
         torch.empty(2**56, dtype=torch.uint8)
