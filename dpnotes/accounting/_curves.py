@@ -83,6 +83,22 @@ def smallest_epsilon(
     return np.where(reachable & (delta >= limit), found, np.inf)
 
 
+def on_private_side(
+    curve: Callable[[Floats], Floats], found: Floats, delta: Floats
+) -> Floats:
+    """Raise epsilons that rounding left where ``curve`` is above ``delta``, by steps
+    that grow from the last digit; inf where no step is enough.
+    """
+    for exponent in range(-52, 0, 4):
+        finite = np.where(np.isfinite(found), found, 0.0)
+        short = np.isfinite(found) & (curve(finite) > delta)
+        if not short.any():
+            return found
+        step = 2.0**exponent * np.maximum(finite, 1e-3)
+        found = np.where(short, finite + step, found)
+    return np.where(curve(np.minimum(found, 1e300)) > delta, np.inf, found)
+
+
 def supported_tradeoff(kept: Floats, epsilon: Floats, alpha: Floats) -> Floats:
     """Trade-off function: the upper envelope of the lines given by ``kept = 1 -
     delta(epsilon)``, in both directions.

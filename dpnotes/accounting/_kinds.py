@@ -57,6 +57,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -73,6 +74,7 @@ from dpnotes.accounting._curves import (
     Pair,
     Tail,
     log_delta_of,
+    on_private_side,
     pair_of,
     smallest_epsilon,
     sorted_tradeoff,
@@ -366,15 +368,8 @@ class LaplaceRelease(Release):
     def epsilon(self, delta: Floats) -> Floats:
         with np.errstate(divide="ignore"):  # delta = 1: epsilon 0
             found = np.maximum(0.0, self.pure + 2 * np.log1p(-delta))
-        # rounding may leave delta at the found epsilon above: go on a few doubles
-        for step in 2.0 ** np.arange(10):
-            short = self.worst(found) > delta
-            found = np.where(
-                short,
-                np.minimum(self.pure, found + step * np.spacing(self.pure)),
-                found,
-            )
-        return floats(np.where(self.worst(found) > delta, self.pure, found))
+        raised = on_private_side(self.worst, found, delta)
+        return np.minimum(self.pure, raised)
 
     def tradeoff(self, alpha: Floats) -> Floats:
         # alpha = 0 is in the first piece
@@ -603,21 +598,7 @@ class RenyiRelease(Release):
                 np.inf,
             )
         found = np.where(delta >= 1, 0.0, found)
-        # rounding left some of them on the wrong side
-        for exponent in range(-52, 0, 4):
-            short = np.isfinite(found) & (
-                self.worst(np.where(np.isfinite(found), found, 0.0)) > delta
-            )
-            if not short.any():
-                break
-            found = np.where(
-                short, found + 2.0**exponent * np.maximum(found, 1e-3), found
-            )
-        return np.where(
-            np.isfinite(found) & (self.worst(np.minimum(found, 1e300)) > delta),
-            np.inf,
-            found,
-        )
+        return on_private_side(self.worst, found, delta)
 
     def tradeoff(self, alpha: Floats) -> Floats:
         lost = self.rough(EPSILONS, "remove")
@@ -912,32 +893,37 @@ def randomised_responses(epsilon: float, times: int) -> tuple[Floats, Floats, fl
     if epsilon == 0:
         return np.zeros(1), np.ones(1), 0.0
     true = float(special.expit(epsilon))  # probability of a true answer, under P
-    reach = math.sqrt(times * -math.log(UNLIKELY) / 2)  # Hoeffding's inequality
-    first, last = (
-        max(0, math.floor(times * true - reach)),
-        min(times, math.ceil(times * true + reach)),
-    )
-    lost = 2 * UNLIKELY if last - first < times else 0.0
-    stride = max(1, math.ceil((last - first + 1) / MOST_COUNTS))
-    heads = (
-        np.arange(first, last + 1)
-        if stride == 1
-        else np.arange(first, last + stride, stride, dtype=np.float64)
-    )
-    with np.errstate(under="ignore", over="ignore"):
+    heads, masses, lost = binomial_counts(times, true, MOST_COUNTS)
+    with np.errstate(over="ignore"):
+        losses = np.minimum(epsilon * (2 * heads - times), 1e308)
+    return losses, masses, lost
+
+
+def binomial_counts(
+    trials: int, probability: float, most: int
+) -> tuple[Floats, Floats, float]:
+    """Numbers of successes, their probabilities, and the probability of all larger
+    numbers.
+
+    Numbers beyond ``UNLIKELY`` are left out. If more than ``most`` are left,
+    neighbouring numbers are counted together as the largest of them, which is the
+    private side.
+    """
+    drawn = stats.binom(trials, probability)
+    counts = range(trials + 1)
+    first = bisect_left(counts, True, key=lambda count: drawn.cdf(count) > UNLIKELY)
+    last = bisect_left(counts, True, key=lambda count: drawn.sf(count) <= UNLIKELY)
+    stride = math.ceil((last - first + 1) / most)
+    found = np.arange(last, first - 1, -stride)[::-1]
+    with np.errstate(under="ignore"):
         if stride == 1:
-            masses = stats.binom.pmf(heads, times, true)
-        else:  # so many counts together, at the largest loss of them
-            below, above = (
-                stats.binom.cdf(heads, times, true),
-                stats.binom.sf(heads, times, true),
-            )
-            rise, fall = np.diff(below, prepend=0.0), -np.diff(above, prepend=1.0)
+            masses = drawn.pmf(found)
+        else:
             # each tail from its own end
+            below, above = drawn.cdf(found), drawn.sf(found)
+            rise, fall = np.diff(below, prepend=0.0), -np.diff(above, prepend=1.0)
             masses = np.maximum(0.0, np.where(below < 0.5, rise, fall))
-            lost += float(stats.binom.sf(heads[-1], times, true))
-        losses = np.minimum(epsilon * (2.0 * heads - times), 1e308)
-    return losses, floats(masses), lost
+        return floats(found), floats(masses), float(drawn.sf(last))
 
 
 def _interval(atoms: Atoms, scale: float) -> float:

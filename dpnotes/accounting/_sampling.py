@@ -5,7 +5,6 @@ amplification of a private mechanism.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 from scipy import special, stats
 
 from dpnotes import _validation as check
-from dpnotes._validation import Floats, Integers, floats
+from dpnotes._validation import Floats, floats
 from dpnotes.accounting._curves import LARGEST_EXPONENT
 from dpnotes.accounting._kinds import (
     CurveRelease,
@@ -22,6 +21,7 @@ from dpnotes.accounting._kinds import (
     Release,
     SampleRelease,
     at_least_once,
+    binomial_counts,
 )
 from dpnotes.accounting._profile import (
     PrivacyProfile,
@@ -32,7 +32,6 @@ from dpnotes.accounting._profile import (
 )
 from dpnotes.accounting._renyi import Renyi, Tabulated
 
-UNLIKELY = 1e-300  # copies of a record beyond this probability count as a failure
 MOST_GROUPS = 256  # numbers of copies that are told apart
 BISECTIONS = 60
 LARGEST = 1e300  # epsilon that is computed with
@@ -459,33 +458,19 @@ def _of_fixed_size(
     return PrivacyProfile(release, **_about(profile, "Theorem 10", **sample))
 
 
-def _copies(n: int, subsample: int) -> tuple[Integers, Floats, float]:
+def _copies(n: int, subsample: int) -> tuple[Floats, Floats, float]:
     """Numbers of times that a record is drawn with replacement, their probabilities,
     and the probability of all larger numbers.
-
-    Numbers beyond ``UNLIKELY`` are left out. If too many are left, neighbouring numbers
-    are counted together as the largest of them, which is the private side.
     """
-    drawn = stats.binom(subsample, 1 / n)
-    counts = range(subsample + 1)
-    most = bisect_left(counts, True, key=lambda count: drawn.sf(count) <= UNLIKELY)
-    # the largest count whose smaller counts are together unlikely
-    few = bisect_left(counts, True, key=lambda count: drawn.cdf(count) > UNLIKELY)
-    first = max(1, few)
-    last = max(first, most)
-    stride = math.ceil((last - first + 1) / MOST_GROUPS)
-    copies = np.arange(last, first - 1, -stride)[::-1]
-    if stride == 1:
-        masses = drawn.pmf(copies)
+    copies, masses, lost = binomial_counts(subsample, 1 / n, MOST_GROUPS)
+    if copies[0] == 0:
+        copies, masses = copies[1:], masses[1:]
     else:
-        # each tail from its own end
-        below, above = drawn.cdf(copies), drawn.sf(copies)
-        rise = np.diff(below, prepend=drawn.cdf(0))
-        fall = -np.diff(above, prepend=drawn.sf(0))
-        masses = np.maximum(0.0, np.where(below < 0.5, rise, fall))
+        # counted together with larger numbers
+        masses[0] -= stats.binom.pmf(0, subsample, 1 / n)
     # as exact as the probability that the record is drawn at all
-    masses *= at_least_once([(subsample, 1 / n)]) / masses.sum()
-    return copies, floats(masses), float(drawn.sf(last))
+    drawn = at_least_once([(subsample, 1 / n)])
+    return copies, masses * (drawn / masses.sum()), lost
 
 
 def _about(profile: PrivacyProfile, theorem: str, **sample: object) -> dict[str, Any]:
