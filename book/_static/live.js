@@ -20,10 +20,12 @@ function live(still, { label, sliders, draw, height = 240, controls = [] }) {
   const picture = element("svg", { role: "img", "aria-label": label });
   const sentence = element("p", { "aria-live": "polite" });
   const inputs = sliders.map(({ name, text, values, start, show }) => {
-    const input = element("input", { type: "range", min: 0, max: values.length - 1, step: 1, name });
+    const id = `slider-${document.querySelectorAll(".live").length}-${name}`;
+    const input = element("input", { id, type: "range", min: 0, max: values.length - 1, step: 1, name });
     input.value = values.indexOf(start);
-    const shown = element("output");
-    return { name, values, show, input, shown, row: element("label", {}, `${text} `, shown, input) };
+    const shown = element("output", { for: id });
+    const row = element("div", { class: "slider" }, element("label", { for: id }, text), shown, input);
+    return { name, values, show, input, shown, row };
   });
   const made = element("div", { class: "live" }, picture, ...inputs.map(({ row }) => row), ...controls, sentence);
   still.before(made);

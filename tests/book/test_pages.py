@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import yaml
 
+from dpnotes import accounting
 from dpnotes.lab import chapters, explorer
 from dpnotes.lab.store import book_folder
 
@@ -323,8 +324,9 @@ PALE_TEXT = """() => {
     const element = node.parentElement;
     if (!node.textContent.trim() || !element.checkVisibility()) continue;
     if (element.closest('.headerlink, script, style')) continue;
-    const style = getComputedStyle(element), drawn = element.closest('svg'); // drawn on white; dark pages invert both
-    const under = drawn ? [255, 255, 255] : background(element);
+    const style = getComputedStyle(element), drawn = element.closest('svg');
+    // drawn on white, and dark pages invert both, but for what a reader moves
+    const under = drawn && !drawn.closest('.live') ? [255, 255, 255] : background(element);
     const [a, b] = [luminance(over(parse(drawn ? style.fill : style.color), under)), luminance(under)];
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     const size = parseFloat(style.fontSize);
@@ -421,3 +423,29 @@ def test_sliders_can_be_moved_by_the_keyboard(tab):
         tab.evaluate("document.getElementById('tradeoff-explorer').view.signal('at_N')")
         == 2
     )
+
+
+def test_bells_can_be_moved_and_guessed_by_the_keyboard(tab):
+    visit(tab, "book/foundations/guarantee.html")
+    figure = tab.locator("#fig-guarantee-drift")
+    assert not figure.locator("img").is_visible()
+    figure.get_by_label("Noise").focus()
+    for key, noise in (("Home", 0.25), ("End", 6.0)):
+        tab.keyboard.press(key)
+        right = (1 + accounting.gaussian(sigma=noise).advantage) / 2
+        assert f"right in {right:.0%}".replace("%", " %") in figure.inner_text()
+    tab.keyboard.press("Tab")
+    for _ in range(4):  # publish, guess, publish, guess
+        tab.keyboard.press("Enter")
+    assert "of 2 so far" in figure.inner_text()
+    picture = figure.locator("svg")
+    wide = picture.get_attribute("viewBox")
+    tab.set_viewport_size({"width": 390, "height": 900})
+    tab.wait_for_function(
+        "wide => document.querySelector('.live svg').getAttribute('viewBox') !== wide",
+        arg=wide,
+    )
+    tab.emulate_media(media="print")
+    assert figure.locator("img").is_visible()
+    assert not picture.is_visible()
+    assert tab.faults == []
