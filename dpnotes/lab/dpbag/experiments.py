@@ -329,7 +329,7 @@ def _supposed(teachers: str) -> Experiment:
         f"dpbag_adult_{teachers}",
         student,
         {"paper": partial(grids.supposed, teachers)},
-        tolerance=_TOLERANCE,
+        tolerance=_SCORES,
         cost=grids.seconds,
     )
 
