@@ -41,6 +41,7 @@ DIRECTIONS = 9  # bins of [0, 180) degrees
 # of the squared length by which a cell is divided: one without an edge stays near 0
 FLOOR = 0.01
 CHUNK = 2000  # images at a time
+ROWS = 10_000  # rows of a table at a time
 
 
 class RowTransformer(TransformerMixin, BaseEstimator):
@@ -192,6 +193,12 @@ class ClipNorm(OneToOneFeatureMixin, RowTransformer):
 
     def _transform(self, values: NDArray[Any]) -> Features:
         X = np.nan_to_num(_numbers(values))
+        # in blocks, because the steps hold several copies
+        for start in range(0, len(X), ROWS):
+            X[start : start + ROWS] = self._clipped(X[start : start + ROWS])
+        return X
+
+    def _clipped(self, X: Features) -> Features:
         # more than all that rounding adds
         margin = X.shape[1] * 2.0**-52 + 4 * float(np.finfo(X.dtype).eps)
         bound, bound_exponent = np.frexp(self.norm_)

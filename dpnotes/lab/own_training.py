@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import joblib
 
 from dpnotes import _validation as check
-from dpnotes.accounting import approximate
 from dpnotes.data import load_file
 
 if TYPE_CHECKING:
@@ -93,7 +92,8 @@ def audit_table(
     """
     own = load_file(table, target=target)
     train = named(training)
-    # late, as it imports PyTorch: faults of the file are told without it
+    # late, as they import much: faults of the file are told without it
+    from dpnotes.accounting import approximate
     from dpnotes.auditing import audit
 
     script = hashlib.sha256(
