@@ -17,6 +17,7 @@ ROWS_PER_FEATURE = 8  # evenly spaced; more do not improve the preconditioner
 BLOCK = 5  # a block takes about 20 d^3 operations, an iteration 4 n d for each column
 GRAM_STRIPS = 3  # of a Gram matrix: a third of its products is left out by symmetry
 ROW_BLOCK = 1024
+GRADIENT_BLOCK = 65_536  # rows of a gradient at a time
 NARROW = 64
 # pairs that L-BFGS keeps: more cost as much time as they save, unless rows are shared
 HISTORY = 5
@@ -207,9 +208,15 @@ class RowProblems:
         size = ROW_BLOCK
         if self.rows.is_cuda or len(flat) > NARROW:
             size = len(self.rows)
-        blocks = torch.split(self.rows, size)
-        Z = torch.cat([torch.mm(flat, block.mT) for block in blocks], 1)
-        return Z[: v.shape[0] * v.shape[1]].view(*v.shape[:2], -1)
+        columns = v.shape[0] * v.shape[1]
+        if size >= len(self.rows):
+            Z = torch.mm(flat, self.rows.mT)[:columns]
+        else:
+            Z = self.rows.new_empty((columns, len(self.rows)))
+            for start in range(0, len(self.rows), size):
+                block = slice(start, start + size)
+                Z[:, block] = torch.mm(flat, self.rows[block].mT)[:columns]
+        return Z.view(*v.shape[:2], -1)
 
     def gradient(self, P: Tensor, v: Tensor, dual: Tensor) -> tuple[Tensor, Tensor]:
         """Gradient at v and the dual of the gradient; P [k, C, m] are the
@@ -219,9 +226,14 @@ class RowProblems:
         if self.rows.ndim == 3:
             G = torch.bmm(R, self.rows)
         else:
-            G = torch.mm(_sixteen(R.view(-1, R.shape[2])), self.rows)[
-                : v.shape[0] * v.shape[1]
-            ].view(v.shape)
+            flat = R.view(-1, R.shape[2])
+            G = flat.new_zeros((len(flat), v.shape[2]))
+            # in blocks, because the columns that are added take memory, too
+            size = len(self.rows) if self.rows.is_cuda else GRADIENT_BLOCK
+            for start in range(0, len(self.rows), size):
+                block = slice(start, start + size)
+                G += torch.mm(_sixteen(flat[:, block]), self.rows[block])[: len(flat)]
+            G = G.view(v.shape)
         G.addcmul_(v, self.penalty)
         if self.linear is not None:
             G += self.linear
