@@ -43,7 +43,7 @@ _HOW_TO_RUN = re.compile(
     r"```\{admonition\} To run this notebook\n:class: .*\n(.*\n)```\n*"
 )
 # what lab.experiments prints once
-_VERIFIED = re.compile(r"^Published rows of this chapter .*\n?", re.MULTILINE)
+_VERIFIED = re.compile(r"^Published rows that were computed again .*\n?", re.MULTILINE)
 _IN_A_CLONE = re.compile(r'pip install (?:\\?"\.(\[[\w,]+\])\\?"|\.(?=[\s`]))')
 _BINDER = {"binderhub_url": "https://mybinder.org", "notebook_interface": "jupyterlab"}
 

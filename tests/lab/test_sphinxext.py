@@ -11,6 +11,7 @@ import pytest
 from sphinx.errors import ConfigError
 
 from dpnotes.lab import sphinxext
+from dpnotes.lab.experiments import verified
 from dpnotes.lab.figures import NARROW
 
 GIVEN = {"repository_url": "", "navbar_persistent": []}
@@ -174,7 +175,7 @@ def test_bookkeeping_is_one_folded_note_at_the_foot():
     )
     said = {
         "output_type": "stream",
-        "text": ["Published rows of this chapter that were read: 1.\n", "a result\n"],
+        "text": [f"{verified('bagging')}\n", "a result\n"],
     }
     title = {
         "cell_type": "markdown",
@@ -191,7 +192,7 @@ def test_bookkeeping_is_one_folded_note_at_the_foot():
     assert "hide-input" in settings["metadata"]["tags"]
     assert cells[2]["outputs"][0]["text"] == "a result\n"
     assert cells[3]["source"].splitlines()[2:] == [
-        "Published rows of this chapter that were read: 1.",
+        verified("bagging"),
         "",
         "First set up.",
         "```",

@@ -100,7 +100,8 @@ class RowCheckpoint:
         row.since[training] = row.since[f"begin of {training}"] = time.perf_counter()
         path = row.state(training)
         try:
-            digest, content = (whole := path.read_bytes())[:_DIGEST], whole[_DIGEST:]
+            whole = path.read_bytes()
+            digest, content = whole[:_DIGEST], whole[_DIGEST:]
             # torch may not notice a turned bit
             if hashlib.blake2b(content, digest_size=_DIGEST).digest() != digest:
                 raise ValueError("it is damaged or cut short")

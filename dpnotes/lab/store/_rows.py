@@ -33,19 +33,17 @@ from dpnotes.lab._places import STATES
 Scalar: TypeAlias = str | int | float | bool | None
 PathLike: TypeAlias = str | os.PathLike[str]
 PROVENANCE = (
-    *(
-        "data",
-        "device",
-        "version",
-        "dpnotes",
-        "commit",
-        "python",
-        "torch",
-        "numpy",
-        "scikit_learn",
-        "machine",
-        "date",
-    ),
+    "data",
+    "device",
+    "version",
+    "dpnotes",
+    "commit",
+    "python",
+    "torch",
+    "numpy",
+    "scikit_learn",
+    "machine",
+    "date",
 )
 RESERVED = frozenset(("row", "experiment", "seconds", *PROVENANCE))
 TORN = ".*.tmp"  # names that `replace_file` writes under
@@ -90,10 +88,10 @@ class Row:
         Numbers of equal value are the same parameter (1 and 1.0, 0.0 and -0.0); True, 1
         and "1" are three.
         """
-        same = {
-            n: int(v) if isinstance(v, float) and v.is_integer() else v
-            for n, v in self.parameters.items()
-        }
+        same = dict(self.parameters)
+        for name, value in same.items():
+            if isinstance(value, float) and value.is_integer():
+                same[name] = int(value)
         text = json.dumps(
             [self.experiment, same],
             sort_keys=True,
@@ -187,16 +185,18 @@ def remove_torn(folder: Path) -> None:
 
 def publish(rows: Iterable[Row], path: Path) -> None:
     """Write rows as a CSV file, which replaces an existing file."""
+    listed = list(rows)
     lines = []
-    for row in (rows := list(rows)):
-        known = {
-            n: to_text(v)
-            for n, v in row.values.items()
-            if n in row.parameters or v is not None
-        }
+    for row in listed:
+        line = {}
+        for name, value in row.values.items():
+            if name in row.parameters or value is not None:
+                line[name] = to_text(value)
         # these are always text
-        lines.append(known | {"row": row.key, "experiment": row.experiment})
-    table = pd.DataFrame(lines, columns=_columns(rows))
+        line["row"] = row.key
+        line["experiment"] = row.experiment
+        lines.append(line)
+    table = pd.DataFrame(lines, columns=_columns(listed))
     replace_file(path, table.to_csv(index=False, lineterminator="\n").encode())
 
 
@@ -254,12 +254,10 @@ def frame(rows: Sequence[Row], like: Iterable[Row] = ()) -> pd.DataFrame:
     what a row lacks is NA there.
     """
     values = [row.values for row in rows]
-    return pd.DataFrame(
-        {
-            name: typed([row.get(name) for row in values])
-            for name in _columns([*like, *rows])
-        }
-    )
+    columns = {}
+    for name in _columns([*like, *rows]):
+        columns[name] = typed([row.get(name) for row in values])
+    return pd.DataFrame(columns)
 
 
 def typed(column: Sequence[Scalar]) -> pd.Series:
@@ -371,15 +369,10 @@ def _of_csv(path: Path) -> Rows:
             )
         for cells in lines:
             text = dict(zip(header, cells, strict=True))
-            parameters = {
-                name: from_text(text[name]) for name in header[2:first] if text[name]
-            }
-            metrics = {name: from_text(text[name]) for name in header[first + 1 : last]}
-            provenance = {
-                name: from_text(text[name])
-                for name in ("seconds", *PROVENANCE)
-                if text[name]
-            }
+            known = {name: from_text(cell) for name, cell in text.items() if cell}
+            parameters = _part(known, header[2:first])
+            metrics = {name: known.get(name) for name in header[first + 1 : last]}
+            provenance = _part(known, ("seconds", *PROVENANCE))
             row = Row(text["experiment"], parameters, metrics, provenance)
             if row.key != text["row"] or row.key in rows or not row.version:
                 raise ValueError(
@@ -391,3 +384,8 @@ def _of_csv(path: Path) -> Rows:
         reason = f"{path}, after {len(rows)} rows: {error}; the file was left as it is"
         raise StoreError(reason) from error
     return rows
+
+
+def _part(values: Mapping[str, Scalar], names: Iterable[str]) -> dict[str, Scalar]:
+    """Those of the values that have these names, in the order of the names."""
+    return {name: values[name] for name in names if name in values}

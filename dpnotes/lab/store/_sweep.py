@@ -169,16 +169,11 @@ def collect(
         )
     asked = requests(experiment, grid, how.get("options"))
     found = {} if compute == "all" else load(published)
-    if (
-        compute == "missing"
-        and runs != published
-        and _lacking(experiment, asked, found)
-    ):
-        found |= {
-            k: row
-            for k, row in load(runs).items()
-            if k not in found or row.version > found[k].version
-        }
+    # the folder of runs is read only if it has something to add
+    if compute == "missing" and _lacking(experiment, asked, found):
+        for key, row in load(runs).items():
+            if key not in found or row.version > found[key].version:
+                found[key] = row
     if compute != "stored":
         todo = _lacking(experiment, asked, found)
         say(
@@ -343,12 +338,10 @@ def compute(
         **provenance(),
     }
     about |= {name: found.pop(name) for name in _ASIDE if name in found}
-    metrics = {name: None if value != value else value for name, value in found.items()}
-    return replace(
-        request,
-        metrics=metrics,
-        provenance={n: value for n, value in about.items() if value is not None},
-    )
+    # not a number is no value
+    metrics = {name: value if value == value else None for name, value in found.items()}
+    known = {name: value for name, value in about.items() if value is not None}
+    return replace(request, metrics=metrics, provenance=known)
 
 
 @functools.cache
