@@ -103,7 +103,10 @@ NEIGHBOURS = {
         " any content"
     ),
 }
-PROTECTED = "protected; sizes among the parameters are constants, given beforehand"
+PROTECTED = (
+    "protected; a size that the parameters or assumptions name is a constant, given"
+    " beforehand and not counted in the records"
+)
 PUBLIC = "public"
 
 DELTAS, LOW_RATE = (0.0, 1e-9, 1e-7, 1e-5, 1e-3), 0.001
