@@ -38,9 +38,11 @@ from sklearn.model_selection import train_test_split
 
 from dpnotes import data
 from dpnotes.comparing import calibration_error, estimators
+from dpnotes.lab.head_to_head.tables import losses
+from dpnotes.lab.store import provenance
 from dpnotes.preprocessing import PublicOneHot, PublicScaler
 
-from ._common import RESULTS
+from ._common import ORIGIN, RESULTS
 
 KEPT = RESULTS / "head_to_head_real.csv"
 LISTS = Path(__file__).with_name("tables.toml")
@@ -48,7 +50,6 @@ PEERS = Path(__file__).with_name("_table_peers.py")
 EPSILONS, DELTA, SPLITS = (1.0, 3.0), 1e-5, 3
 OURS = ("NoisyBoosting", "DPSGD", "LossPerturbation", "ModelSensitivity", "ClassMeans")
 OTHERS = ("DP-EBM", "diffprivlib forest", "diffprivlib logistic")
-MEASURES = ("accuracy", "auc", "log_loss", "calibration")
 LEVELS, OFTEN = (
     30,
     10,
@@ -229,26 +230,6 @@ def of_table(
         yield {**about, "classes": int(y.max()) + 1, **row}
 
 
-def regrets(rows: pd.DataFrame) -> pd.DataFrame:
-    """Mean and largest loss of each private model, compared with the best one for
-    each table and epsilon: of accuracy and AUC in points.
-
-    A model that cannot be fitted to all tables is left out of its own line only where
-    it is missing.
-    """
-    private = rows[np.isfinite(rows["epsilon"])]
-    found = {}
-    for measure in MEASURES:
-        sign, unit = (-1, 100) if measure in ("accuracy", "auc") else (1, 1)
-        losses = (
-            sign * unit * private.pivot_table(measure, ["table", "epsilon"], "model")
-        )
-        losses = losses.sub(losses.min(axis=1), axis=0)
-        found[measure, "mean"] = losses.mean()
-        found[measure, "worst"] = losses.max()
-    return pd.DataFrame(found).sort_values(("log_loss", "mean"))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -265,11 +246,13 @@ def main() -> None:
             continue
         own = pd.DataFrame(of_table(name, about, given.others, given.before))
         own.insert(0, "which", given.which)
+        origin = provenance()
+        own = own.assign(**{name: origin[name] for name in ORIGIN})
         rows = pd.concat([rows, own]) if len(rows) else own
         print(own.round(3).to_string(), flush=True)
         if given.keep:
             rows.round(5).to_csv(KEPT, index=False)
-    print(regrets(rows[rows["which"] == given.which]).round(3).to_string())
+    print(losses(rows[rows["which"] == given.which]).round(4).to_string())
 
 
 if __name__ == "__main__":

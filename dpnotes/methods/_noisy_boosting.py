@@ -485,10 +485,11 @@ class _Sums:
         """Probabilities and clipped gradient of each record of a part, both [n,
         n_classes]; zeros for the gradient of an empty record.
         """
-        chances = softmax(logits, axis=1)
+        # sums over few classes are several times as fast in this order
+        chances = softmax(logits.T, axis=0).T
         codes = self.records.codes[part, None]
         gradients = (codes == np.arange(chances.shape[1])) - chances
-        norms = np.linalg.norm(gradients, axis=1, keepdims=True)
+        norms = np.sqrt(np.einsum("nk,nk->n", gradients, gradients))[:, None]
         gradients *= SHORTER * LONGEST / np.maximum(norms, LONGEST)
         return chances, gradients * (codes < chances.shape[1])
 
@@ -498,9 +499,9 @@ class _Sums:
         """
         chances, gradients = self._gradients(self.logits)
         largest = 1 - 1 / chances.shape[1]
-        spread = (1 - np.square(chances).sum(axis=1, keepdims=True)) / largest
-        hessians = np.clip(spread, 0, 1) * CURVATURE * self.records.kept[:, None]
-        return _truncated(np.hstack([gradients, hessians]), DIGITS)
+        spread = (1 - np.einsum("nk,nk->n", chances, chances)) / largest
+        hessians = np.clip(spread, 0, 1) * CURVATURE * self.records.kept
+        return _truncated(np.column_stack([gradients, hessians]), DIGITS)
 
     def _noisy(
         self, values: Floats, sensitivity: float, share: float

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks import auditing, noise, tightness, utility
+from benchmarks import auditing, noise, real_tables, tightness, utility
 from dpnotes.accounting import gaussian
+from dpnotes.lab.head_to_head.tables import losses
 
 
 def test_bounds_of_epsilon_are_read_as_the_best_they_imply():
@@ -181,3 +182,31 @@ def test_diffprivlib_is_asked_in_its_own_python(stand_in):
     found = list(utility.diffprivlib(python, split, [0.1, 1.0], 2))
     assert [row["accuracy"] for row in found] == [len(split[0])] * 4
     assert {row["delta"] for row in found} == {0.0}
+
+
+def test_sealed_tables_are_those_of_the_hash(monkeypatch, tmp_path):
+    assert len(real_tables.lists()["sealed"]) >= 12
+    changed = tmp_path / "tables.toml"
+    text = real_tables.LISTS.read_text()
+    changed.write_text(text.replace('"smoker"', '"ban"'))
+    monkeypatch.setattr(real_tables, "LISTS", changed)
+    with pytest.raises(ValueError, match="sealed"):
+        real_tables.lists()
+
+
+def test_models_lose_what_they_are_behind_the_best_private_one(monkeypatch):
+    monkeypatch.setattr(real_tables, "SPLITS", 1)
+    rows = pd.DataFrame(real_tables.of_table("product", [600, 6], None, None))
+    assert set(rows["epsilon"]) == {1.0, 3.0, np.inf}
+    one = rows[rows["epsilon"] == 3.0].set_index("model")
+    lost = losses(rows[rows["epsilon"] != 1.0]).set_index("model")
+    assert set(lost.index) == set(real_tables.OURS)
+    for measure, sign in (("auc", -1), ("log_loss", 1)):
+        behind = sign * one[measure] - (sign * one[measure]).min()
+        assert lost[f"{measure}_mean"].to_dict() == pytest.approx(behind.to_dict())
+
+
+def test_bounds_are_rounded_outwards_to_two_digits():
+    assert real_tables.rounded(1234.0, up=True) == 1300.0
+    assert real_tables.rounded(-0.0561, up=False) == pytest.approx(-0.057)
+    assert real_tables.rounded(0.0, up=True) == 0.0

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dpnotes.lab.tables import NO_BREAK, Column, Table, columns
@@ -153,6 +154,40 @@ def audited(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+# of which more is better, and those of which less is
+MORE, LESS = ("accuracy", "auc"), ("log_loss", "calibration")
+
+
+def losses(rows: pd.DataFrame) -> pd.DataFrame:
+    """Compute what each private model loses, compared with the best private one for
+    each table and epsilon, on the average and at most.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Rows of ``python -m benchmarks.real_tables``; those without privacy, of infinite
+        epsilon, are left out. So is a model where it could not be fitted.
+
+    Returns
+    -------
+    DataFrame
+        One row for each model, by rising loss in log loss, with the columns model,
+        tables, and mean and worst of each measure: ``accuracy_mean`` and so on.
+    """
+    private = rows[np.isfinite(rows["epsilon"])]
+    groups = private.groupby("model")
+    found = {"tables": groups["table"].nunique()}
+    for measure in (*MORE, *LESS):
+        values = private.pivot_table(measure, ["table", "epsilon"], "model")
+        if measure in MORE:
+            values = -values
+        lost = values.sub(values.min(axis=1), axis=0)
+        found[f"{measure}_mean"] = lost.mean()
+        found[f"{measure}_worst"] = lost.max()
+    table = pd.DataFrame(found).rename_axis("model")
+    return table.sort_values("log_loss_mean").reset_index()
+
+
 def _limits(row: Any) -> str:
     # no minus before a zero
     low, high = (round(limit, 3) + 0.0 for limit in (row.low, row.high))
@@ -191,6 +226,29 @@ OTHERS = Table(
         "their best method",
         text=lambda row: f"{row.theirs} {row.accuracy_theirs:.1%}",
     ),
+)
+
+
+def _loss(measure: str, heading: str, form: str) -> Column:
+    """A column of mean losses, with the worst in brackets."""
+
+    def text(row: Any) -> str:
+        mean = form.format(getattr(row, f"{measure}_mean"))
+        worst = form.format(getattr(row, f"{measure}_worst"))
+        return f"{mean} ({worst})".replace(" ", NO_BREAK)
+
+    return Column(measure, heading, text=text)
+
+
+LOSSES = Table(
+    "What each private model loses, compared with the best private model for the same"
+    " table and epsilon: the mean, and in brackets the largest loss.",
+    "model",
+    _loss("accuracy", "accuracy", "{:.1%}"),
+    _loss("auc", "AUC", "{:.1%}"),
+    _loss("log_loss", "log loss", "{:.3f}"),
+    _loss("calibration", "calibration error", "{:.3f}"),
+    "tables",
 )
 CHOICES = {
     "chosen without the data": "chosen on synthetic tables",
