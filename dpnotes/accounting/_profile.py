@@ -687,14 +687,15 @@ class PrivacyProfile:
         """Epsilon at a delta, and at 0 where there is one; how often a record is
         recognised.
         """
-        pure, asked = self.epsilon([0.0, delta])
-        pairs = [] if pure == asked < math.inf else [(asked, delta)]
-        pairs += [(pure, 0.0)] if pure < math.inf else []
-        stated = [
-            f"{f'epsilon {level:.4g}' if level < math.inf else 'no epsilon'} at delta"
-            f" {at:g}"
-            for level, at in pairs
-        ]
+        pure, asked = (
+            "no epsilon" if math.isinf(level) else f"epsilon {level:.4g}"
+            for level in self.epsilon([0.0, delta])
+        )
+        stated = [f"{asked} at delta {delta:g}", f"{pure} at delta 0"]
+        if pure == "no epsilon":
+            stated = stated[:1]
+        elif pure == asked:
+            stated = stated[1:]
         claimed = "claimed: " if self.exactness == "claimed" else ""
         bound = "" if self.exactness == "exact" else "at most "
         recognised = f"{bound}{100 * self.tpr(FALSE_ALARMS):.3g} %"
