@@ -130,6 +130,22 @@ def test_training_and_answers_repeat_and_keep_all_digits(monkeypatch):
         torch.set_float32_matmul_precision("highest")
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_votes_that_a_record_touches(gpu, n_classes):
+    draws = np.random.default_rng(0)
+    membership = draws.integers(4, size=(50, 6))  # [records, partitions]
+    votes = draws.integers(n_classes, size=(6, 4, 9))  # [partitions, teachers, queries]
+
+    def sums(device):
+        touched = learners.TouchedVotes(
+            membership, n_teachers=4, n_classes=n_classes, device=device
+        )
+        return touched.add(votes), touched.totals
+
+    for here, there in zip(sums("cpu"), sums("cuda"), strict=True):
+        np.testing.assert_array_equal(there, here)
+
+
 def on(device, estimator):
     """A copy of an estimator, all of whose parts work on a device."""
     own = clone(estimator)
