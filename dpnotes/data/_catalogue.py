@@ -62,83 +62,52 @@ def load(name: str, *, split: str = "original") -> Dataset:
 
     ===============  ====================  =============================================================================
     name             split                 rows and features
-    ===============  ====================
-    =============================================================================
-    digits           original              1,442 training, 355 test: every fifth record
-    of each class, in published
-                                           order, is a test record (our rule;
-                                           scikit-learn has no split). Grey levels / 16,
-                                           d = 64.
-    breast_cancer    original              456 training, 113 test, by the same rule.
-    Min-max over all rows (the ranges
-                                           are printed in the set's public description),
-                                           d = 30.
-    mnist            original              60,000 training, 10,000 test, d = 784. mnist
-    bagging_public        Liu et al., Case II: the first 1,000 test rows are public,
-    9,000 remain. mnist            private_prediction    van der Maaten and Hannun: the
-    rows of original, brought into the unit ball
-                                           without looking at data: pixels / (255 * 28).
-                                           (Instead of 28, their code uses the largest
-                                           norm of each part, 17.18 and 15.54, which no
-                                           proof covers.)
-    mnist            intrinsic_sgd         Hyland and Tople: digits 3 (code 0) and 5
-    (code 1); Gaussian random
-                                           projection of pixels / 255 to d = 50, entries
-                                           N(0, 1/50) of ``default_rng(0)``; each row
-                                           scaled to norm 1. The first tenth of the
-                                           training rows is for validation: 10,397
-                                           training, 1,155 validation, 1,902 test.
+    ===============  ====================  =============================================================================
+    digits           original              1,442 training, 355 test: every fifth record of each class, in published
+                                           order, is a test record (our rule; scikit-learn has no split). Grey levels
+                                           / 16, d = 64.
+    breast_cancer    original              456 training, 113 test, by the same rule. Min-max over all rows (the ranges
+                                           are printed in the set's public description), d = 30.
+    mnist            original              60,000 training, 10,000 test, d = 784.
+    mnist            bagging_public        Liu et al., Case II: the first 1,000 test rows are public, 9,000 remain.
+    mnist            private_prediction    van der Maaten and Hannun: the rows of original, brought into the unit ball
+                                           without looking at data: pixels / (255 * 28). (Instead of 28, their code uses
+                                           the largest norm of each part, 17.18 and 15.54, which no proof covers.)
+    mnist            intrinsic_sgd         Hyland and Tople: digits 3 (code 0) and 5 (code 1); Gaussian random
+                                           projection of pixels / 255 to d = 50, entries N(0, 1/50) of
+                                           ``default_rng(0)``; each row scaled to norm 1. The first tenth of the
+                                           training rows is for validation: 10,397 training, 1,155 validation, 1,902
+                                           test.
     fashion_mnist    original              60,000 training, 10,000 test, d = 784.
     cifar10          original              50,000 training, 10,000 test, d = 3,072.
     cifar10          bagging_public        As for mnist.
-    cifar100_subset  original              20,000 images of CIFAR-100, for pre-training.
-    Its two published parts are
-                                           mixed and ordered by the SHA-256 sums of the
-                                           pixels. No image is in CIFAR-10. 18,000
-                                           training, the last 2,000 test, d = 3,072. The
-                                           split is ours, so an accuracy on it is not an
-                                           accuracy on CIFAR-100.
-    adult            original              32,561 training, 16,281 test, d = 108: 6
-    numeric columns (min-max over
-                                           training rows), then 8 one-hot columns, where
-                                           ``?`` (missing) is a level.
-    adult            dpbag                 Jordon et al.: all rows in the order of
-    ``default_rng(0).permutation``;
-                                           16,280 training, 16,280 public, 16,282 test;
-                                           min-max over all rows, d = 108.
-    adult            intrinsic_sgd         Hyland and Tople: the alphabetically first
-    level of each column left out,
-                                           d = 100; min-max over adult.data; each row
-                                           scaled to norm 1. 29,305 training, 3,256
-                                           validation (the first rows), 16,281 test.
-    covertype        original              As published: the first 11,340 rows train,
-    3,780 validate, 565,892 test.
-                                           10 numeric columns, min-max over training
-                                           rows, and 44 binary ones, d = 54.
-    covertype        intrinsic_sgd         Hyland and Tople: types 1 and 2 (codes 0 and
-    1) in the order of
-                                           ``default_rng(0).permutation``, divided into
-                                           85 % and 15 % (test); the first tenth of the
-                                           85 % is for validation: 378,783 training,
-                                           42,086 validation, 74,272 test. Min-max over
-                                           the 85 %, without the 5 columns that are
-                                           constant there, d = 49; each row scaled to
-                                           norm 1.
-    diabetes130      dpbag                 Replaces the private Heart Failure data of
-    Jordon et al., with the same
-                                           size. It has the first stay of each patient
-                                           who left alive and not for a hospice. Of
-                                           these 69,973 stays, 24,175 are drawn in the
-                                           order of ``default_rng(0).permutation`` and
-                                           divided into thirds: 8,058 training, 8,058
-                                           public, 8,059 test. Code 1 means readmitted
-                                           at any time. Age, and 8 counts as log(1 +
-                                           count), are scaled min-max over all rows.
-                                           Race, gender, kinds of admission and
-                                           discharge, two laboratory results, insulin,
-                                           change of medication, any medication and the
-                                           chapter of the first diagnosis are one-hot,
-                                           where ``?`` (missing) is a level; d = 99.
+    cifar100_subset  original              20,000 images of CIFAR-100, for pre-training. Its two published parts are
+                                           mixed and ordered by the SHA-256 sums of the pixels. No image is in
+                                           CIFAR-10. 18,000 training, the last 2,000 test, d = 3,072. The split is
+                                           ours, so an accuracy on it is not an accuracy on CIFAR-100.
+    adult            original              32,561 training, 16,281 test, d = 108: 6 numeric columns (min-max over
+                                           training rows), then 8 one-hot columns, where ``?`` (missing) is a level.
+    adult            dpbag                 Jordon et al.: all rows in the order of ``default_rng(0).permutation``;
+                                           16,280 training, 16,280 public, 16,282 test; min-max over all rows, d = 108.
+    adult            intrinsic_sgd         Hyland and Tople: the alphabetically first level of each column left out,
+                                           d = 100; min-max over adult.data; each row scaled to norm 1. 29,305
+                                           training, 3,256 validation (the first rows), 16,281 test.
+    covertype        original              As published: the first 11,340 rows train, 3,780 validate, 565,892 test.
+                                           10 numeric columns, min-max over training rows, and 44 binary ones, d = 54.
+    covertype        intrinsic_sgd         Hyland and Tople: types 1 and 2 (codes 0 and 1) in the order of
+                                           ``default_rng(0).permutation``, divided into 85 % and 15 % (test); the first
+                                           tenth of the 85 % is for validation: 378,783 training, 42,086 validation,
+                                           74,272 test. Min-max over the 85 %, without the 5 columns that are constant
+                                           there, d = 49; each row scaled to norm 1.
+    diabetes130      dpbag                 Replaces the private Heart Failure data of Jordon et al., with the same
+                                           size. It has the first stay of each patient who left alive and not for a
+                                           hospice. Of these 69,973 stays, 24,175 are drawn in the order of
+                                           ``default_rng(0).permutation`` and divided into thirds: 8,058 training, 8,058
+                                           public, 8,059 test. Code 1 means readmitted at any time. Age, and 8 counts
+                                           as log(1 + count), are scaled min-max over all rows. Race, gender, kinds of
+                                           admission and discharge, two laboratory results, insulin, change of
+                                           medication, any medication and the chapter of the first diagnosis are
+                                           one-hot, where ``?`` (missing) is a level; d = 99.
     ===============  ====================  =============================================================================
 
     CIFAR-10 exists in two forms that can be loaded: the original, and a copy in which
