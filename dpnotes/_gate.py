@@ -117,6 +117,40 @@ def quiet() -> Iterator[None]:
         _muted.reset(before)
 
 
+def rows(
+    estimator: Any, X: Any, *, reset: bool, may_miss: bool, norm: float | None = None
+) -> tuple[Features, Booleans]:
+    """Records or queries as an estimator computes with them.
+
+    Parameters
+    ----------
+    estimator : object
+        It has the columns of its fit, or gets them if ``reset``.
+    X : array_like of float, shape [n, d]
+    reset : bool
+    may_miss : bool
+        Whether a cell may be missing, infinite or no number; otherwise it is an error.
+    norm : float, optional
+        Norm that longer rows are shortened to.
+
+    Returns
+    -------
+    X : ndarray of float, shape [n, d], finite
+        Zeros for a row with a missing cell.
+    missing : ndarray of bool, shape [n]
+        Which rows have one.
+    """
+    values = table(estimator, X, reset=reset)
+    refuse_text(X)
+    numeric = numbers(values)
+    if not may_miss:
+        require_finite(numeric, values)
+    finite, missing = without_missing(numeric)
+    if norm is not None:
+        finite = clipped(finite, norm)
+    return finite, missing
+
+
 def table(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     """X as an array [n >= 1, d >= 1] of any dtype, with the columns of the estimator's
     fit unless ``reset``; errors show no value.

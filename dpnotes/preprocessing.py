@@ -29,10 +29,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from pandas.api.types import is_list_like
-from scipy.sparse import issparse
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from dpnotes import _gate as gate
 from dpnotes._scikit_learn import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from dpnotes._validation import Booleans, Features, Floats, Integers, real
 
@@ -41,7 +41,6 @@ DIRECTIONS = 9  # bins of [0, 180) degrees
 # of the squared length by which a cell is divided: one without an edge stays near 0
 FLOOR = 0.01
 CHUNK = 2000  # images at a time
-ROWS = 10_000  # rows of a table at a time
 
 
 class RowTransformer(TransformerMixin, BaseEstimator):
@@ -75,7 +74,7 @@ class RowTransformer(TransformerMixin, BaseEstimator):
             If a parameter is outside its range or does not fit the number of columns,
             or X is not a table.
         """
-        self._table(X, reset=True)
+        gate.table(self, X, reset=True)
         self._freeze(self.n_features_in_)
         return self
 
@@ -90,7 +89,9 @@ class RowTransformer(TransformerMixin, BaseEstimator):
             never because of a value in X.
         """
         check_is_fitted(self)
-        return self._transform(self._table(X, reset=False))
+        values = gate.table(self, X, reset=False)
+        with gate.quiet():
+            return self._transform(values)
 
     def unread(self, X: Any) -> Integers:
         """Count, for each column, the values that are missing or not of the expected
@@ -105,13 +106,13 @@ class RowTransformer(TransformerMixin, BaseEstimator):
             As for :meth:`transform`.
         """
         check_is_fitted(self)
-        return np.asarray(
-            self._unread(self._table(X, reset=False)).sum(axis=0), dtype=np.int64
-        )
+        values = gate.table(self, X, reset=False)
+        with gate.quiet():
+            return np.asarray(self._unread(values).sum(axis=0), dtype=np.int64)
 
     def _unread(self, values: NDArray[Any]) -> Booleans:
         """Whether each value, shape [n, d], is missing or not of the expected kind."""
-        return np.asarray(np.isnan(_numbers(values)), dtype=bool)
+        return np.asarray(np.isnan(gate.numbers(values)), dtype=bool)
 
     @abstractmethod
     def _freeze(self, d: int) -> None:
@@ -120,29 +121,6 @@ class RowTransformer(TransformerMixin, BaseEstimator):
     @abstractmethod
     def _transform(self, values: NDArray[Any]) -> Features:
         """Transform an array [n, d] of any dtype."""
-
-    def _table(self, X: Any, *, reset: bool) -> NDArray[Any]:
-        """Return X as an array [n >= 1, d >= 1] of any dtype, with the columns of
-        ``fit``; errors show no values.
-        """
-        if issparse(X):
-            raise TypeError(f"X must be dense, got sparse X of type {type(X).__name__}")
-        is_table = hasattr(X, "dtype") or hasattr(X, "columns")
-        # a list of numbers and strings keeps the numbers
-        values = np.asarray(X, dtype=None if is_table else object)
-        if values.ndim < 2:
-            raise ValueError(
-                f"X must have shape [n, d], got shape {values.shape}. Reshape your"
-                " data: one row per record"
-            )
-        if values.dtype.kind == "c":
-            raise ValueError(
-                "Complex data not supported: X must hold real numbers, got"
-                f" {values.dtype}"
-            )
-        check_array(values, dtype=None, ensure_all_finite=False)
-        validate_data(self, X, skip_check_array=True, reset=reset)
-        return values
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -192,29 +170,7 @@ class ClipNorm(OneToOneFeatureMixin, RowTransformer):
         self.norm_ = real("norm", self.norm, low=1e-30)
 
     def _transform(self, values: NDArray[Any]) -> Features:
-        X = np.nan_to_num(_numbers(values))
-        # in blocks, because the steps hold several copies
-        for start in range(0, len(X), ROWS):
-            X[start : start + ROWS] = self._clipped(X[start : start + ROWS])
-        return X
-
-    def _clipped(self, X: Features) -> Features:
-        # more than all that rounding adds
-        margin = X.shape[1] * 2.0**-52 + 4 * float(np.finfo(X.dtype).eps)
-        bound, bound_exponent = np.frexp(self.norm_)
-        # the last line's cast, and a comparison with infinity
-        with np.errstate(over="ignore", under="ignore"):
-            _, exponent = np.frexp(
-                np.abs(X).max(axis=1, keepdims=True).astype(np.float64)
-            )
-            # the largest entry of a row is in [1/2, 1), or 0
-            scaled = np.ldexp(X.astype(np.float64), -exponent)
-            length = np.sqrt(np.square(scaled).sum(axis=1, keepdims=True))
-            longer = np.ldexp(length * (1 + margin), exponent - bound_exponent) > bound
-            factor = (1 - 2 * margin) * bound / np.where(longer, length, 1.0)
-            return np.where(
-                longer, np.ldexp(scaled * factor, bound_exponent), X
-            ).astype(X.dtype)
+        return gate.clipped(gate.numbers(values), self.norm_)
 
 
 @dataclass(eq=False, repr=False)
@@ -260,7 +216,7 @@ class PublicScaler(OneToOneFeatureMixin, RowTransformer):
             )
 
     def _transform(self, values: NDArray[Any]) -> Features:
-        X = _numbers(values)
+        X = gate.numbers(values)
         start = self.low_ / 2  # the difference of two halves does not overflow
         fraction = (
             np.clip(X.astype(np.float64), self.low_, self.high_) / 2 - start
@@ -340,7 +296,7 @@ class PublicOneHot(RowTransformer):
         pairs = zip(values.T.tolist(), self.categories_, strict=True)
         return np.hstack(
             [
-                np.eye(len(known) + 1, len(known))[places(column, known)]
+                np.eye(len(known) + 1, len(known))[gate.places(column, known)]
                 for column, known in pairs
             ]
         )
@@ -438,7 +394,7 @@ class OrientedGradients(RowTransformer):
         self.shape_ = (1, *sides)[-3:]
 
     def _transform(self, values: NDArray[Any]) -> Features:
-        pixels = np.nan_to_num(_numbers(values), nan=self.low_).clip(
+        pixels = np.nan_to_num(gate.numbers(values), nan=self.low_).clip(
             self.low_, self.high_
         )
         images = (
@@ -456,48 +412,15 @@ class OrientedGradients(RowTransformer):
         return features
 
 
-def _numbers(values: NDArray[Any]) -> Features:
-    """Convert to floats of the same shape, float32 if they were float32; a value
-    that is not a number becomes NaN.
-    """
-    if values.dtype in (np.float32, np.float64):
-        return values
-    if values.dtype.kind in "biuf":
-        return values.astype(np.float64)
-    return np.reshape([_number(value) for value in values.ravel()], values.shape)
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return np.nan
-
-
 def _bounds(name: str, values: ArrayLike, d: int) -> Floats:
     """One finite bound for each of ``d`` columns."""
-    bounds = _numbers(np.asarray(values, dtype=object))
+    bounds = gate.numbers(np.asarray(values, dtype=object))
     if bounds.shape not in ((), (1,), (d,)) or not np.isfinite(bounds).all():
         raise ValueError(
             f"{name} must be a finite number, or one for each of {d} columns, got"
             f" {name}={values!r}"
         )
     return np.broadcast_to(bounds, d)
-
-
-def places(values: Sequence[Any], known: Sequence[Any]) -> Integers:
-    """Place of each value among the known values; ``len(known)`` for a value that is
-    not among them.
-    """
-    codes = {value: code for code, value in enumerate(known)}
-
-    def place(value: Any) -> int:
-        try:
-            return codes.get(value, len(known))
-        except TypeError:  # what cannot be hashed equals none of them
-            return len(known)
-
-    return np.fromiter(map(place, values), dtype=np.int64, count=len(values))
 
 
 def told_unread(names: Sequence[Any], counts: Sequence[int]) -> list[str]:

@@ -194,7 +194,6 @@ def soft_vote_beta(
     return max(basic, beta)
 
 
-@check.renamed(inverse_scale=("noise",))
 def noisy_vote(
     *,
     inverse_scale: float,
@@ -306,7 +305,6 @@ def noisy_vote(
     )
 
 
-@check.renamed(inverse_scale=("noise",))
 def noisy_vote_answers(
     epsilon: float,
     delta: float,

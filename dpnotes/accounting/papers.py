@@ -40,7 +40,6 @@ def personalised_moments(
 def personalised_moments(
     order: ArrayLike, *, inverse_scale: float, m: ArrayLike = 1.0
 ) -> Floats: ...
-@check.renamed(inverse_scale=("noise",))
 def personalised_moments(
     order: ArrayLike, *, inverse_scale: float, m: ArrayLike = 1.0
 ) -> float | Floats:
@@ -90,7 +89,6 @@ def personalised_moments(
     return like_input(floats(2 * beta**2 * fraction**2 * orders * (orders + 1)))
 
 
-@check.renamed(inverse_scale=("noise",))
 def personalised_vote(
     squares: ArrayLike,
     *,
@@ -170,7 +168,6 @@ def personalised_vote(
     )
 
 
-@check.renamed(inverse_scale=("noise",))
 def personalised_answers(
     epsilon: float, delta: float, *, inverse_scale: float, m: float
 ) -> int:

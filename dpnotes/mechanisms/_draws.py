@@ -246,4 +246,5 @@ def _bytes(identifier: str | bytes) -> bytes:
         return b"s" + identifier.encode()
     if isinstance(identifier, bytes):
         return b"b" + identifier
-    raise TypeError(f"identifiers must be str or bytes, got {identifier!r}")
+    kind = type(identifier).__name__
+    raise TypeError(f"identifiers must be str or bytes, got one of type {kind}")

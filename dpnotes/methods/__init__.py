@@ -11,7 +11,6 @@ from dpnotes.methods._answers import InferenceBudget as InferenceBudget
 from dpnotes.methods._answers import secret_seed as secret_seed
 from dpnotes.methods._bagging import Bagging as Bagging
 from dpnotes.methods._class_means import ClassMeans as ClassMeans
-from dpnotes.methods._classifier import longest_row as longest_row
 from dpnotes.methods._dp_sgd import DPSGD as DPSGD
 from dpnotes.methods._dpbag import DPBag as DPBag
 from dpnotes.methods._dpbag import personalised_epsilon as personalised_epsilon
@@ -20,6 +19,7 @@ from dpnotes.methods._filtered_vote import FilteredVote as FilteredVote
 from dpnotes.methods._filtered_vote import VoteLedger as VoteLedger
 from dpnotes.methods._linear import Minimiser as Minimiser
 from dpnotes.methods._linear import fit_minimiser as fit_minimiser
+from dpnotes.methods._linear import longest_row as longest_row
 from dpnotes.methods._linear_estimators import LinearEstimator as LinearEstimator
 from dpnotes.methods._linear_estimators import ModelSensitivity as ModelSensitivity
 from dpnotes.methods._linear_estimators import Releases as Releases
@@ -38,7 +38,6 @@ from dpnotes.methods._prediction_sensitivity import (
 from dpnotes.methods._private import Learned as Learned
 from dpnotes.methods._private import PrivateClassifier as PrivateClassifier
 from dpnotes.methods._private import Records as Records
-from dpnotes.methods._random_trees import RandomTrees as RandomTrees
 from dpnotes.methods._sgd import AugmentedSGD as AugmentedSGD
 from dpnotes.methods._sgd import NoisySGD as NoisySGD
 from dpnotes.methods._sgd import logistic_loss as logistic_loss

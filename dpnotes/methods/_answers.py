@@ -106,6 +106,8 @@ class InferenceBudget(Shared):
     guarantee : str
         The guarantee in words, for error messages, for example ``"epsilon=1.0,
         delta=1e-05"``.
+    seed : int, >= 0, optional
+        Seed of the noise of the answers, for experiments.
 
     Attributes
     ----------
@@ -133,9 +135,14 @@ class InferenceBudget(Shared):
     """
 
     def __init__(
-        self, answers: int, *, guarantee: str = "the stated guarantee"
+        self,
+        answers: int,
+        *,
+        guarantee: str = "the stated guarantee",
+        seed: int | None = None,
     ) -> None:
         super().__init__()
+        self._seed = seed
         self._answers = at_least("answers", answers, 1)
         self._guarantee = guarantee
         self._released = 0
@@ -190,6 +197,16 @@ class InferenceBudget(Shared):
                 raise BudgetExhausted(self._refusal(count))
             self._released += count
             return self._released - count
+
+    def take(self, count: int) -> np.random.Generator | None:
+        """Spend ``count`` answers, and give the generator of their noise; None stands
+        for the system's noise.
+
+        The generator follows from the seed and the number of earlier answers, so a
+        resumed copy repeats no noise.
+        """
+        released = self.spend(count)
+        return None if self._seed is None else stream(self._seed, released)
 
     def resume(self, *, released: int) -> None:
         """Let a pickled or forked copy continue to answer; from now on, only this copy

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 
 from dpnotes import accounting
+from dpnotes._validation import Features
 from dpnotes.mechanisms import draw_subsets
 from dpnotes.methods._answers import short_seeds
-from dpnotes.methods._classifier import PrivateClassifier
-from dpnotes.methods._teachers import fit_teachers
+from dpnotes.methods._private import Learned, PrivateClassifier, Records
+from dpnotes.methods._teachers import Teachers, fit_teachers
 
 
 @dataclass(eq=False, repr=False)
@@ -48,10 +49,12 @@ class Bagging(PrivateClassifier):
         ``"independent"`` draws each subsample independently of the others, and
         ``"split"`` draws all at once and divides the draws among the models; see
         :func:`dpnotes.accounting.bagging`.
-    adjacency : {"zero-out", "add-remove", "replace-one"}
+    adjacency : {"zero-out", "replace-one"}
         Definition of neighbouring data sets. An empty record retains its place in the
         draws and is left out of the subsamples that drew it. Only the models of these
-        subsamples change, and each has one vote.
+        subsamples change, and each has one vote. The number of records is public: the
+        guarantee depends on it, so the estimator does not protect it
+        (:func:`dpnotes.accounting.bagging` has the guarantee for ``"add-remove"``).
     classes : sequence, optional
         All labels that can occur. By default they are taken from y, and the guarantee
         then covers all of the fitted estimator except ``classes_``. Omit them only if
@@ -89,7 +92,9 @@ class Bagging(PrivateClassifier):
     scheme: str = "independent"
     adjacency: str = "zero-out"
     n_jobs: int | None = None
-    _published = ("_models",)
+
+    _adjacencies = ("zero-out", "replace-one")
+    _least_classes = 1
 
     def _rules(self, n: Any, d: int, n_classes: int) -> dict[str, Any]:
         return {} if self.subsample is not None else {"subsample": self.calibrate(n)}
@@ -126,9 +131,8 @@ class Bagging(PrivateClassifier):
             )
         return size
 
-    def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
+    def _learn(self, records: Records) -> Learned:
         self._budget_for("subsample")
-        records = self._private_records(X, y, least=1)
         drawn = {
             name: getattr(self, name)
             for name in ("subsample", "n_models", "replace", "scheme")
@@ -139,7 +143,7 @@ class Bagging(PrivateClassifier):
             learn_seed = short_seeds(self.random_state, 1)[0]
         subsets = draw_subsets(records.n, **drawn, seed=draw_seed)
         learner = DecisionTreeClassifier() if self.estimator is None else self.estimator
-        self._models = fit_teachers(
+        models = fit_teachers(
             learner,
             records,
             subsets,
@@ -147,14 +151,18 @@ class Bagging(PrivateClassifier):
             n_jobs=self.n_jobs,
             together=self.noise_seed is not None,
         )
-        self.classes_, self.profile_ = records.classes, self._implemented(profile)
+        return Learned(profile, models, exact=False)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Fraction of the models that vote for each class, shape [n, n_classes]."""
-        X = self._queries(X)
-        return self._models.vote_counts(X) / len(self._models.present)
+        return self._answered(X, lambda fitted, X: _shares(fitted.model, X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Label with the most votes, shape [n]; in a tie, the first in ``classes_``."""
-        codes = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[codes])
+        return self._answered(
+            X, lambda fitted, X: fitted.classes[_shares(fitted.model, X).argmax(axis=1)]
+        )
+
+
+def _shares(models: Teachers, X: Features) -> NDArray[np.float64]:
+    return models.vote_counts(X) / len(models.present)

@@ -4,36 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
+from sklearn.base import clone
 
 from dpnotes import accounting
-from dpnotes._validation import Features, Integers
+from dpnotes._validation import Features, Integers, at_least_one
 from dpnotes.learners import (
     LogisticModels,
-    LogitClassifier,
     NetworkClassifier,
     Networks,
-    decision_values,
     fit_dp_sgd_linear,
     fit_dp_sgd_network,
 )
 from dpnotes.mechanisms import normal_floats
 from dpnotes.methods._answers import short_seeds
-from dpnotes.methods._classifier import PrivateClassifier
+from dpnotes.methods._private import Learned, LogitRelease, Records
 
 # by default: few where n / sigma is at most so many times the root of the columns
 STEPS, SIGNAL = (10, 100), 16.0
 LEARNING_RATES = {"sgd": 2.0, "momentum": 0.2, "adam": 0.01}
 NEVER = 900  # a probability of 2^-900
-ASSUMPTION = "the number of records, which sets the scale of a step, is public"
+ASSUMPTION = "n={}, which sets the scale of a step, is public"
 
 
 @dataclass(frozen=True, eq=False)
-class _Fitted:
+class _Model:
     """Release of one fit, with everything that its answers depend on.
 
     Parameters
@@ -57,7 +56,7 @@ class _Fitted:
 
 
 @dataclass(eq=False, repr=False)
-class DPSGD(PrivateClassifier, LogitClassifier):
+class DPSGD(LogitRelease):
     """Private logistic (softmax) regression or a network, by descent with clipped
     gradients and Gaussian noise.
 
@@ -98,6 +97,10 @@ class DPSGD(PrivateClassifier, LogitClassifier):
         Optimiser of the descent; softmax regression does not support ``"adam"``.
     momentum : float, in [0, 1)
         Momentum, used only by ``optimizer="momentum"``.
+    n : int, >= 1, optional
+        Public number of records, which scales the steps: a sum of gradients is divided
+        by ``sample_rate * n``, the expected size of a batch. Default: the number of
+        records. Under ``"add-remove"``, which protects it, n has no default.
     accountant : {"best", "pld", "rdp"}
         See :func:`dpnotes.accounting.dp_sgd`.
     adjacency : {"zero-out", "add-remove"}
@@ -160,14 +163,16 @@ class DPSGD(PrivateClassifier, LogitClassifier):
     learning_rate: float | Sequence[float] | None = None
     optimizer: str = "sgd"
     momentum: float = 0.9
+    n: int | None = None
     accountant: str = "best"
     adjacency: str = "zero-out"
     device: str = "auto"
-    _published = ("_model", "noise_multiplier_")
+    noise_multiplier_: float = field(init=False)
 
-    def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
-        records = self._private_records(X, y)
-        (X, codes), classes = records.labelled(), records.classes
+    _adjacencies = ("zero-out", "add-remove")
+
+    def _learn(self, records: Records) -> Learned:
+        X, codes = records.labelled()
         accounted = {
             name: getattr(self, name) for name in ("sample_rate", "steps", "accountant")
         }
@@ -177,52 +182,48 @@ class DPSGD(PrivateClassifier, LogitClassifier):
         profile = accounting.dp_sgd(
             noise_multiplier=noise, adjacency=self.adjacency, **accounted
         )
-        profile = self._implemented(profile.with_(assumption=ASSUMPTION))
         (seed,) = short_seeds(self.noise_seed, 1)
         names = ("clipping_norm", "learning_rate", "device", "sample_rate", "steps")
-        settings = {name: getattr(self, name) for name in names} | {
-            "noise_multiplier": noise,
-            "seed": seed,
-        }
+        settings = {name: getattr(self, name) for name in names}
+        settings["noise_multiplier"] = noise
+        settings["seed"] = seed
         settings["normal"] = normal_floats if self.noise_seed is None else None
-        settings["n_records"] = records.n  # the empty ones included
+        settings["n_records"] = at_least_one("n", self.n)  # type: ignore[arg-type]
         # the learner needs a row: one that is never drawn, at the same expected size of
         # a batch
         if not len(X):
-            X, codes = np.zeros_like(records.X[:1]), np.zeros(1, np.int64)
-            rare = {"sample_rate": math.ldexp(1.0, -NEVER)}
-            settings |= rare | {
-                "n_records": int(math.ldexp(settings["sample_rate"] * records.n, NEVER))
-            }
+            X = np.zeros_like(records.X[:1])
+            codes = np.zeros(1, np.int64)
+            expected = math.ldexp(self.sample_rate * settings["n_records"], NEVER)
+            settings["sample_rate"] = math.ldexp(1.0, -NEVER)
+            settings["n_records"] = int(expected)
         train = self._train_linear if self.network is None else self._train_network
-        fitted = train(X, codes, len(classes), settings)
-        self.classes_, self.noise_multiplier_, self.profile_, self._model = (
-            classes,
-            noise,
-            profile,
-            fitted,
+        model = train(X, codes, len(records.classes), settings)
+        return Learned(
+            profile.with_(assumption=ASSUMPTION.format(self.n)),
+            model,
+            {"noise_multiplier_": noise},
+            exact=False,
         )
 
-    def _rules(self, n: Any, d: int, n_classes: int) -> dict[str, Any]:
+    def _rules(self, n: int | None, d: int, n_classes: int) -> dict[str, Any]:
+        if self.n is not None:
+            n = at_least_one("n", self.n)
+        if n is None:
+            return {"n": None}
         budget = self._budget_for("noise_multiplier")
-        least = (
-            SIGNAL * math.sqrt(d) * accounting.gaussian_sigma(*budget)
-            if budget
-            else 0.0
-        )
+        least = 0.0
+        if budget:
+            least = SIGNAL * math.sqrt(d) * accounting.gaussian_sigma(*budget)
         return {
+            "n": n,
             "steps": STEPS[n > least],
             "learning_rate": LEARNING_RATES.get(self.optimizer, 1.0),
         }
 
-    def decision_function(self, X: Any) -> Features:
-        """Logits, shape [n, n_classes]; for two classes their difference, shape [n]."""
-        X = self._queries(X)
-        return decision_values(self._model.logits(X))
-
     def _train_linear(
         self, X: Features, codes: Integers, n_classes: int, settings: dict[str, Any]
-    ) -> _Fitted:
+    ) -> _Model:
         if self.optimizer not in ("sgd", "momentum"):
             raise ValueError(
                 "optimizer must be 'sgd' or 'momentum' for softmax regression, got"
@@ -232,11 +233,11 @@ class DPSGD(PrivateClassifier, LogitClassifier):
         models = fit_dp_sgd_linear(
             X, codes, n_classes=n_classes, momentum=momentum, **settings
         )
-        return _Fitted(models, X.shape[1:], settings["device"])
+        return _Model(models, X.shape[1:], settings["device"])
 
     def _train_network(
         self, X: Features, codes: Integers, n_classes: int, settings: dict[str, Any]
-    ) -> _Fitted:
+    ) -> _Model:
         network = self.network
         if not isinstance(network, NetworkClassifier):
             if not (
@@ -250,14 +251,19 @@ class DPSGD(PrivateClassifier, LogitClassifier):
                 )
                 raise TypeError(f"network must be {known}, got network={network!r}")
             network = NetworkClassifier(None, architecture="mlp", hidden=tuple(network))
-        images = network.as_images(X)
+        # what an earlier fit left on it stays there
+        own: NetworkClassifier = clone(network)
+        images = own.as_images(X)
 
         def build(generator: torch.Generator) -> torch.nn.Module:
-            return network.untrained(images.shape[1:], n_classes, generator)
+            module: torch.nn.Module = own.untrained(
+                images.shape[1:], n_classes, generator
+            )
+            return module
 
         settings |= {"optimizer": self.optimizer, "momentum": self.momentum}
         if self.noise_seed is not None:  # secret noise cannot be drawn again
-            settings["checkpoint"] = network.checkpoint
+            settings["checkpoint"] = own.checkpoint
         models = fit_dp_sgd_network(build, images, codes, **settings)
         models.loss = np.full(len(models), np.nan)  # it was exact, without noise
-        return _Fitted(models, images.shape[1:], settings["device"])
+        return _Model(models, images.shape[1:], settings["device"])

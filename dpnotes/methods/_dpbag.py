@@ -6,30 +6,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils.validation import check_is_fitted
 
 from dpnotes import accounting
 from dpnotes._validation import (
-    FIRST,
     Floats,
+    Integers,
     array,
     at_least_one,
     one_of,
     positive,
     real,
-    renamed,
 )
 from dpnotes.accounting.papers import MOMENTS, personalised_moments, personalised_vote
 from dpnotes.learners import TouchedVotes
 from dpnotes.mechanisms import Partitions, laplace_vote, stream
 from dpnotes.methods._answers import derived_seed
-from dpnotes.methods._student import StudentVote, Votes, fit_student
+from dpnotes.methods._private import Learned, Records
+from dpnotes.methods._student import StudentVote, agreement, fit_student
 from dpnotes.methods._teachers import LogisticTeachers, counts_of, partitions_of
 
 # of an accountant
@@ -178,7 +177,6 @@ def _neighbours(best: Floats) -> tuple[Floats, Floats]:
     return below, np.minimum(below + 1, MOMENTS[-1])
 
 
-@renamed(n_models=("n_teachers",), inverse_scale=("noise",), estimator=(FIRST,))
 @dataclass(eq=False, repr=False)
 class DPBag(StudentVote):
     """Bagging over many partitions of the records: teachers label public rows by a
@@ -204,7 +202,8 @@ class DPBag(StudentVote):
         logistic regression with scikit-learn's C = 1.
     n_models : int, in 1 .. n, optional
         Number of teachers in each partition. Default: n / (5 n_classes) for n records,
-        rounded down, but at least 1 and at most 1024.
+        rounded down, but at least 1 and at most 1024; under ``"add-remove"``, which
+        protects n, it has no default.
     n_partitions : int, >= 1
     inverse_scale : float, > 0, optional
         The paper's lambda, the *inverse* scale of the Laplace noise per normalised
@@ -225,8 +224,7 @@ class DPBag(StudentVote):
         Definition of neighbouring data sets. A record that is made empty leaves its
         shards, and no other record moves, so one vote of each partition may change. The
         guarantee is the same under all three. Add-remove needs independent partitions,
-        and replace-one needs balanced partitions. Under add-remove the guarantee does
-        not cover the error raised when there are more teachers than records.
+        and replace-one needs balanced partitions.
     student : object, optional
         A scikit-learn classifier. Default: a clone of ``estimator``, or scikit-learn's
         logistic regression.
@@ -309,6 +307,11 @@ class DPBag(StudentVote):
     accountant: str = "tight"
     partitions: str = "independent"
     device: str = "auto"
+    n_labels_: int = field(init=False)
+    epsilon_spent_: float = field(init=False)
+
+    _adjacencies: ClassVar = accounting.ADJACENCIES
+    _most_classes = 255
 
     def fit(
         self, X: Any, y: Any, *, public: Any = None, chunks: ArrayLike | None = None
@@ -348,25 +351,25 @@ class DPBag(StudentVote):
             If a number has the wrong type, or the student's learner is not a
             classifier.
         """
-        return self._fit_at_once(X, y, public=public, chunks=chunks)
+        return self._fit_to(X, y, public=public, chunks=chunks)
 
-    def _learn(self, X: Any, y: Any, *, public: Any, chunks: ArrayLike | None) -> None:  # type: ignore[override]
-        records = self._private_records(X, y, most=255)
+    def _learn(
+        self, records: Records, *, public: Any, chunks: ArrayLike | None
+    ) -> Learned:
         classes = records.classes
         public = self._public_rows(public)
-        n_teachers = self._check_teachers(records.n)
+        n_teachers = self._check_teachers(records)
         if chunks is not None and self.partitions != "independent":
             raise ValueError(
                 f"chunks must be None for partitions={self.partitions!r}, which are"
                 " drawn"
             )
-        beta, within = self._settings(len(classes))
+        beta, most = self._settings(len(classes))
         randomness = self._randomness()
         seed = randomness.learning
         learn_seed, student_seed = (
             int(s) for s in stream(seed, 0).integers(2**31, size=2)
         )
-        generator = randomness.generator(1)
         cut = partitions_of(
             records.n,
             chunks,
@@ -375,58 +378,51 @@ class DPBag(StudentVote):
             scheme=self.partitions,
             seed=derived_seed(seed, 2),
         )
-        student = self._student_learner(LogisticRegression(max_iter=1000))
+        learner = self._student_learner(LogisticRegression(max_iter=1000))
         default = LogisticTeachers(device=self.device)
         teachers = self._teach(records, cut, default=default, seed=learn_seed)
-        n_queries = len(public) if within is None else min(within, len(public))
+        n_queries = len(public) if most is None else min(most, len(public))
+        starts = range(0, n_queries, QUERIES)
         asked = public[:n_queries]
-        voted = (
-            teachers.votes(asked[start : start + QUERIES])
-            for start in range(0, n_queries, QUERIES)
-        )
-        self.classes_ = classes
-        if within is None:
-            votes = self._answer_personalised(voted, cut, beta, generator)
+        voted = (teachers.votes(asked[start : start + QUERIES]) for start in starts)
+        private: dict[str, Any] = {}
+        if most is None:
+            counts, squares = self._personalised(voted, cut, beta, len(classes))
+            epsilons = personalised_epsilon(
+                squares, n_partitions=self.n_partitions, beta=beta, delta=self.delta
+            )
+            nothing = accounting.approximate(0.0, 1.0, adjacency=self.adjacency)
+            about = {"status": "refuted", "source": THEOREM, "remark": NO_GUARANTEE}
+            profile = nothing.with_(**about)
+            spent = float(epsilons.max())
+            private["record_epsilons_"] = epsilons[:-1]
+            private["per_instance_profile_"] = personalised_vote(
+                squares,
+                inverse_scale=beta,
+                n_partitions=self.n_partitions,
+                answers=len(counts),
+                assumption=LOCAL,
+            )
         else:
-            votes = self._answer(voted, beta, n_queries, generator)
-        labelled = public[: self.n_labels_]
-        self.student_ = fit_student(
-            student, labelled, self.labels_, classes=classes, seed=student_seed
+            tables = [counts_of(votes, len(classes)) for votes in voted]
+            nobody = np.zeros((0, len(classes)), np.int64)
+            counts = np.concatenate([nobody, *tables])
+            profile = self._guarantee(beta, n_queries, len(classes))
+            spent = float(profile.epsilon(self.delta))
+        released = self._released(counts, beta, randomness.generator(1))
+        labels = classes[released]
+        student = fit_student(
+            learner, public[: len(labels)], labels, classes=classes, seed=student_seed
         )
-        self._votes = votes if self.keep_votes else None
-
-    def publish(self) -> Self:
-        """Copy the part that the guarantee covers, as :meth:`PrivateClassifier.publish`
-        does.
-
-        Raises
-        ------
-        TypeError
-            If the accountant was ``"personalised"``, which gives no guarantee.
-        """
-        check_is_fitted(self)
-        if self.profile_.status == "refuted":
-            raise TypeError(f"DPBag cannot be published: {self.profile_.remark}")
-        return super().publish()
-
-    @property
-    def record_epsilons_(self) -> Floats:
-        """Epsilon of each record by the paper's accountant; the values are private."""
-        return np.asarray(self._account("record_epsilons_").epsilons)[:-1]
-
-    @property
-    def per_instance_profile_(self) -> accounting.PrivacyProfile | None:
-        """The bound of the paper's accountant for these votes; it is private, and
-        not a guarantee.
-        """
-        return self._account("per_instance_profile_").profile
-
-    def _account(self, name: str) -> Votes:
-        """Votes with the paper's account, for the attribute ``name``."""
-        votes = self._kept(name)
-        if votes.epsilons is None:
-            raise AttributeError(f"{name} exists only with accountant='personalised'")
-        return votes
+        all_teachers = n_teachers * self.n_partitions
+        private["agreement_"] = agreement(counts, all_teachers)
+        told = {
+            "labels_": labels,
+            "n_labels_": len(labels),
+            "epsilon_spent_": spent,
+            "student_": student,
+        }
+        return Learned(profile, student, told, private if self.keep_votes else {})
 
     def _settings(self, n_classes: int) -> tuple[float, int | None]:
         """Check all parameters; give lambda, and the number of labels, None for the
@@ -436,11 +432,9 @@ class DPBag(StudentVote):
         one_of("accountant", self.accountant, tuple(ANALYSES))
         one_of("partitions", self.partitions, tuple(SCHEMES))
         one_of("adjacency", self.adjacency, SCHEMES[self.partitions][0])
-        beta = (
-            2 / self.n_models
-            if self.inverse_scale is None
-            else positive("inverse_scale", self.inverse_scale)
-        )
+        beta = 2 / self.n_models
+        if self.inverse_scale is not None:
+            beta = positive("inverse_scale", self.inverse_scale)
         # checks the pair
         squares_of_budget(self.epsilon, self.delta, n_partitions=1, beta=beta)
         if self.accountant == "personalised":
@@ -453,93 +447,52 @@ class DPBag(StudentVote):
             analysis=ANALYSES[self.accountant],
         )
 
-    def _answer(
-        self,
-        voted: Iterator[NDArray[np.uint8]],
-        beta: float,
-        labels: int,
-        generator: np.random.Generator | None,
-    ) -> Votes:
-        """Answer a number of queries that does not depend on the data."""
-        votes = self._release(
-            [(votes, votes.shape[1]) for votes in voted], beta, generator
+    def _guarantee(
+        self, beta: float, labels: int, n_classes: int
+    ) -> accounting.PrivacyProfile:
+        """Guarantee of a number of labels that does not depend on the data."""
+        if not labels:
+            return accounting.approximate(0.0, 0.0, adjacency=self.adjacency)
+        profile = accounting.noisy_vote(
+            inverse_scale=beta,
+            answers=labels,
+            n_classes=n_classes,
+            adjacency=self.adjacency,
+            analysis=ANALYSES[self.accountant],
         )
-        profile: accounting.PrivacyProfile = accounting.approximate(
-            0.0, 0.0, adjacency=self.adjacency
-        )
-        if labels:
-            n_classes, analysis = len(self.classes_), ANALYSES[self.accountant]
-            profile = accounting.noisy_vote(
-                inverse_scale=beta,
-                answers=labels,
-                n_classes=n_classes,
-                adjacency=self.adjacency,
-                analysis=analysis,
-            ).with_(assumption=SCHEMES[self.partitions][1])
-        self.profile_ = self._implemented(profile, exact=True)
-        self.epsilon_spent_ = float(self.profile_.epsilon(self.delta))
-        return votes
+        return profile.with_(assumption=SCHEMES[self.partitions][1])
 
-    def _answer_personalised(
+    def _personalised(
         self,
-        voted: Iterator[NDArray[np.uint8]],
+        voted: Iterator[NDArray[np.unsignedinteger]],
         cut: Partitions,
         beta: float,
-        generator: np.random.Generator | None,
-    ) -> Votes:
-        """Answer until the sum of squares of a record, or of an additional record,
-        reaches the budget's limit.
+        n_classes: int,
+    ) -> tuple[Integers, Integers]:
+        """Votes for each class until the sum of squares of a record, or of an
+        additional record, reaches the budget's limit; and these sums.
         """
         k = self.n_partitions
         limit = squares_of_budget(self.epsilon, self.delta, n_partitions=k, beta=beta)
-        chunks, n_classes = np.vstack([cut.chunk, cut.joining]), len(self.classes_)
         touched = TouchedVotes(
-            chunks, n_teachers=self.n_models, n_classes=n_classes, device=self.device
+            np.vstack([cut.chunk, cut.joining]),
+            n_teachers=self.n_models,
+            n_classes=n_classes,
+            device=self.device,
         )
-        kept: list[tuple[NDArray[np.uint8], int]] = []
+        tables = [np.zeros((0, n_classes), np.int64)]
         for votes in voted:
             largest = touched.add(votes.reshape(k, self.n_models, -1), limit=limit)
-            kept.append((votes, len(largest)))
+            tables.append(counts_of(votes[:, : len(largest)], n_classes))
             if largest[-1] >= limit:
                 break
-        squares = touched.totals
-        epsilons = personalised_epsilon(
-            squares, n_partitions=k, beta=beta, delta=self.delta
-        )
-        nothing = accounting.approximate(0.0, 1.0, adjacency=self.adjacency)
-        nothing = nothing.with_(status="refuted", source=THEOREM, remark=NO_GUARANTEE)
-        self.profile_ = self._implemented(nothing, exact=True)
-        self.epsilon_spent_ = float(epsilons.max())
-        released = self._release(kept, beta, generator)
-        bound = personalised_vote(
-            squares,
-            inverse_scale=beta,
-            n_partitions=k,
-            answers=self.n_labels_,
-            assumption=LOCAL,
-        )
-        return released._replace(epsilons=epsilons, profile=bound)
+        return np.concatenate(tables), touched.totals
 
-    def _release(
-        self,
-        kept: list[tuple[NDArray[np.uint8], int]],
-        beta: float,
-        generator: np.random.Generator | None,
-    ) -> Votes:
-        """Set the noisy labels of the first queries of each block, and return the
-        votes before the noise.
-        """
-        n_classes = len(self.classes_)
-        tables = [counts_of(votes[:, :answered], n_classes) for votes, answered in kept]
-        counts = np.concatenate([np.zeros((0, n_classes), np.int64), *tables])
+    def _released(
+        self, counts: Integers, beta: float, generator: np.random.Generator | None
+    ) -> Integers:
+        """Class codes that win the noisy votes."""
+        k = self.n_partitions
         if generator is None:  # whole counts, since those divided are rounded
-            released = laplace_vote(
-                counts, scale=np.nextafter(self.n_partitions / beta, np.inf)
-            )
-        else:
-            released = laplace_vote(
-                counts / self.n_partitions, scale=1 / beta, seed=generator
-            )
-        self.labels_ = self.classes_[released]
-        self.n_labels_ = len(released)
-        return Votes(counts, self.n_models * self.n_partitions)
+            return laplace_vote(counts, scale=np.nextafter(k / beta, np.inf))
+        return laplace_vote(counts / k, scale=1 / beta, seed=generator)

@@ -5,20 +5,20 @@ of votes abstains.
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from dpnotes import accounting
-from dpnotes._validation import FIRST, Integers, at_least_one, one_of, real, renamed
+from dpnotes._validation import Features, Integers, at_least_one, real
 from dpnotes.mechanisms import gaussian_vote, stream
 from dpnotes.methods._answers import Shared, derived_seed
+from dpnotes.methods._private import Fitted, Learned, Records
 from dpnotes.methods._teachers import (
-    ADJACENCIES,
     LogisticTeachers,
+    Teachers,
     TeacherVote,
     counts_of,
     partitions_of,
@@ -27,7 +27,6 @@ from dpnotes.methods._teachers import (
 QUERIES = 1024  # voted on at a time
 
 
-@renamed(n_models=("n_teachers",), answers=("budget",), estimator=(FIRST,))
 @dataclass(eq=False, repr=False)
 class FilteredVote(TeacherVote):
     """Noisy vote of teachers with individual vote budgets: any number of answers under
@@ -55,7 +54,8 @@ class FilteredVote(TeacherVote):
         = 1.
     n_models : int, in 1 .. n, optional
         Number of teachers in each partition. Default: n / (5 n_classes) for n records,
-        rounded down, but at least 1 and at most 1024.
+        rounded down, but at least 1 and at most 1024; under ``"add-remove"``, which
+        protects n, it has no default.
     n_partitions : int, >= 1
     answers : int, >= 1
         Number of votes that each teacher may cast in total. With ``confidence=0``, the
@@ -71,8 +71,7 @@ class FilteredVote(TeacherVote):
     adjacency : {"zero-out", "add-remove"}
         Definition of neighbouring data sets. A record that is made empty leaves its
         shards, and no other record moves, so one vote of each partition may change. The
-        guarantee is the same under both. Under ``"add-remove"`` it does not cover the
-        error raised when there are more teachers than records.
+        guarantee is the same under both.
     classes : sequence, optional
         All labels that can occur. By default they are taken from y, and the guarantee
         then covers everything that is released except ``classes_``. Omit them only if
@@ -122,6 +121,10 @@ class FilteredVote(TeacherVote):
     sigma: float | None = None
     confidence: float = 0.0
     device: str = "auto"
+    ledger_: VoteLedger = field(init=False)
+
+    _most_classes = 255
+    _answers_from_records = True
 
     def fit(self, X: Any, y: Any, *, chunks: ArrayLike | None = None) -> FilteredVote:
         """Train the teachers, and give each of them a budget of votes.
@@ -153,16 +156,13 @@ class FilteredVote(TeacherVote):
         TypeError
             If a number has the wrong type.
         """
-        return self._fit_at_once(X, y, chunks=chunks)
+        return self._fit_to(X, y, chunks=chunks)
 
-    def _learn(self, X: Any, y: Any, *, chunks: ArrayLike | None) -> None:  # type: ignore[override]
-        records = self._private_records(X, y, most=255)
-        classes = records.classes
-        n_teachers = self._check_teachers(records.n)
+    def _learn(self, records: Records, *, chunks: ArrayLike | None) -> Learned:
+        n_teachers = self._check_teachers(records)
         k = at_least_one("n_partitions", self.n_partitions)
         answers = at_least_one("answers", self.answers)
         confidence = real("confidence", self.confidence, high=1.0)
-        adjacency = one_of("adjacency", self.adjacency, ADJACENCIES)
         own = self.estimator
         if (
             confidence > 0
@@ -179,7 +179,7 @@ class FilteredVote(TeacherVote):
                 *budget, sensitivity=math.sqrt(2 * answers)
             )
         profile = accounting.chunk_filter(
-            budget=answers, sigma=sigma, adjacency=adjacency
+            budget=answers, sigma=sigma, adjacency=self.adjacency
         )
         chunks_alone = (
             f"each record's chunks in {k} partitions are chosen independently of the"
@@ -198,26 +198,19 @@ class FilteredVote(TeacherVote):
         )
         default = LogisticTeachers(device=self.device)
         teachers = self._teach(records, cut, default=default, seed=learn_seed)
-        if confidence > 0:
+        if confidence > 0 and not isinstance(teachers.models, list):
             # models of a learner that give no confidence fail here
-            teachers.confident(records.X[:1], confidence)
-        self.classes_ = classes
-        self._teachers, self._confidence = teachers, confidence
-        self._ledger = VoteLedger(
+            teachers.confident(np.zeros_like(records.X[:1]), confidence)
+        ledger = VoteLedger(
             n_teachers * k,
             answers,
             randomness.generator(1),
             sigma=sigma,
             n_partitions=k,
-            n_classes=len(classes),
+            n_classes=len(records.classes),
         )
-        self.profile_ = self._implemented(profile, exact=True)
-
-    @property
-    def ledger_(self) -> VoteLedger:
-        """Votes that the teachers have cast, which are private."""
-        check_is_fitted(self)
-        return self._ledger
+        voters = _Confident(teachers, confidence)
+        return Learned(profile, voters, private={"ledger_": ledger}, budget=ledger)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Answer queries privately, shape [n]. Each call casts new votes, even for rows
@@ -229,17 +222,29 @@ class FilteredVote(TeacherVote):
             If this is a pickled or forked copy that was not resumed: see
             :meth:`VoteLedger.resume`.
         """
-        X = self._queries(X)
-        answers = []
-        for start in range(0, len(X), QUERIES):
-            rows = X[start : start + QUERIES]
-            votes = self._teachers.votes(rows)
-            if self._confidence > 0:
-                votes[~self._teachers.confident(rows, self._confidence)] = len(
-                    self.classes_
-                )
-            answers.append(self._ledger.answer(votes))
-        return np.asarray(self.classes_[np.concatenate(answers)])
+        return self._answered(X, _voted)
+
+
+@dataclass(frozen=True, eq=False)
+class _Confident:
+    """Teachers that vote only where they are confident enough."""
+
+    teachers: Teachers
+    least: float
+
+    def votes(self, X: Features) -> NDArray[np.unsignedinteger]:
+        votes = self.teachers.votes(X)
+        if self.least > 0:
+            votes[~self.teachers.confident(X, self.least)] = self.teachers.n_classes
+        return votes
+
+
+def _voted(fitted: Fitted, X: Features) -> NDArray[Any]:
+    answers = []
+    for start in range(0, len(X), QUERIES):
+        votes = fitted.model.votes(X[start : start + QUERIES])
+        answers.append(fitted.budget.answer(votes))
+    return np.asarray(fitted.classes[np.concatenate(answers)])
 
 
 class VoteLedger(Shared):
@@ -278,31 +283,30 @@ class VoteLedger(Shared):
         n_classes: int,
     ) -> None:
         super().__init__()
-        self._budget, self._generator = budget, generator
-        self._sigma, self._n_partitions, self._n_classes = (
-            sigma,
-            n_partitions,
-            n_classes,
-        )
-        self._spent = np.zeros(n_teachers, np.int64)
-        self._answered = 0
+        self._budget = budget
+        self._generator = generator
+        self._sigma = sigma
+        self._n_partitions = n_partitions
+        self._n_classes = n_classes
+        # votes of each teacher, and queries answered: replaced together
+        self._cast = (np.zeros(n_teachers, np.int64), 0)
 
     @property
     def spent(self) -> Integers:
         """Number of votes cast by each teacher, shape [n_teachers]; it must not be
         published.
         """
-        return self._spent.copy()
+        return self._cast[0].copy()
 
     @property
     def retired(self) -> int:
         """Number of teachers that will not vote again; it must not be published."""
-        return int((self._spent == self._budget).sum())
+        return int((self._cast[0] == self._budget).sum())
 
     @property
     def answered(self) -> int:
         """Number of queries answered so far, as far as this copy knows."""
-        return self._answered
+        return self._cast[1]
 
     def answer(self, votes: NDArray[np.uint8]) -> Integers:
         """Answer each query by the class code that wins a noisy vote, shape [queries];
@@ -320,13 +324,11 @@ class VoteLedger(Shared):
         """
         self.refuse_copies()
         with self._lock:
+            spent, answered = self._cast
             wanted = votes < self._n_classes
-            cast = wanted & (
-                self._spent[:, None] + wanted.cumsum(axis=1) <= self._budget
-            )
+            cast = wanted & (spent[:, None] + wanted.cumsum(axis=1) <= self._budget)
             # a new array: states that were pickled keep theirs
-            self._spent = self._spent + cast.sum(axis=1)
-            self._answered += votes.shape[1]
+            self._cast = (spent + cast.sum(axis=1), answered + votes.shape[1])
             counts = counts_of(votes, self._n_classes, among=cast)
             if self._generator is None:  # whole counts, since those divided are rounded
                 return gaussian_vote(
@@ -338,7 +340,7 @@ class VoteLedger(Shared):
 
     def _refusal_of_copies(self) -> str:
         return (
-            f"this is a copy made after {self._answered} answers; it cannot know what"
+            f"this is a copy made after {self.answered} answers; it cannot know what"
             " the original answered later: see ledger_.resume(released=...)"
         )
 
@@ -359,22 +361,14 @@ class VoteLedger(Shared):
         ValueError
             If ``released`` differs from the count of this copy.
         """
-        with self._lock:
-            if released != self._answered:
-                raise ValueError(
-                    f"released must be {self._answered}, as counted by this copy, got"
-                    f" released={released}"
-                )
-            if not self._is_whole():
-                self._generator = None
-                self._adopt()
+        if released != self.answered:
+            raise ValueError(
+                f"released must be {self.answered}, as counted by this copy, got"
+                f" released={released}"
+            )
+        if not self._is_whole():
+            self._generator = None
+            self._adopt()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            name: value
-            for name, value in super().__getstate__().items()
-            if name != "_generator"
-        }
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state | {"_generator": None})
+        return {**super().__getstate__(), "_generator": None}

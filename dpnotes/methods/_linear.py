@@ -26,7 +26,6 @@ from dpnotes._validation import (
 from dpnotes.accounting import logistic_constants, minimiser_sensitivity
 from dpnotes.learners import LogisticModels, fit_multinomial_logistic
 from dpnotes.mechanisms import add_gaussian, add_norm_noise, stream
-from dpnotes.methods._classifier import check_norms
 
 # of K/n, half the gradient that one record can change: the norm at which a fit counts
 # as exact
@@ -342,7 +341,7 @@ def linear_task(
     ValueError
         If a row of X is longer than ``norm``, or a number is outside its range.
     """
-    check_norms(X, norm, rounding=ROUNDING)
+    check_norms(X, norm)
     loss = LinearLoss(
         n=len(X) if n is None else at_least_one("n", n), norm=float(norm), **public
     )
@@ -425,6 +424,24 @@ def fit_minimiser(
         np.asarray(weights, dtype=np.float64)[None], penalty=penalty
     )[0]
     return Minimiser(**vars(task.loss), weights=exact, l2=l2)
+
+
+def longest_row(X: Features) -> float:
+    """Largest Euclidean norm of a row."""
+    squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    return math.sqrt(float(squares.max(initial=0.0)))
+
+
+def check_norms(X: Features, norm: float) -> None:
+    """Refuse rows that are longer than ``norm`` by more than a rounding error."""
+    longest = longest_row(X)
+    norm = positive("norm", norm)
+    if longest > norm * (1 + ROUNDING):
+        raise ValueError(
+            f"X must have rows of norm at most norm={norm:g}, got a longer row; shorten"
+            " them by dpnotes.data.to_unit_ball, or give a larger norm, which costs"
+            " more noise"
+        )
 
 
 def noisy(

@@ -5,13 +5,13 @@ noise (output perturbation).
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpnotes._validation import Features, Integers, at_least_one, one_of, positive, real
+from dpnotes._validation import Features, at_least_one, positive, real
 from dpnotes.accounting import (
     PrivacyProfile,
     gaussian,
@@ -19,8 +19,7 @@ from dpnotes.accounting import (
     norm_noise_rate,
     pure,
 )
-from dpnotes.learners import DecisionClassifier, LinearClassifier, LogisticModels
-from dpnotes.methods._classifier import PrivateClassifier
+from dpnotes.learners import LogisticModels
 from dpnotes.methods._linear import (
     MAX_ITERATIONS,
     Minimiser,
@@ -29,9 +28,16 @@ from dpnotes.methods._linear import (
     rounded,
     streams,
 )
-from dpnotes.preprocessing import ClipNorm
+from dpnotes.methods._private import (
+    Learned,
+    Linear,
+    LogitAnswers,
+    LogitRelease,
+    Records,
+)
 
-OVERFLOWS = ("clip", "raise")
+# of n l2 by default, so that there is a minimiser with little noise, too
+LEAST = 1.0
 
 
 class Releases(NamedTuple):
@@ -51,7 +57,7 @@ class Releases(NamedTuple):
 
 
 @dataclass(eq=False, repr=False)
-class LinearEstimator(PrivateClassifier, DecisionClassifier):
+class LinearEstimator(LogitAnswers):
     """Base class of multinomial logistic regression with an L2 term and a privacy
     guarantee.
 
@@ -62,19 +68,17 @@ class LinearEstimator(PrivateClassifier, DecisionClassifier):
         0: pure differential privacy.
     l2 : float, > 0, optional
         Weight of the penalty |W|^2/2 relative to the mean cross-entropy. Default: 100
-        norm^2 / (n epsilon).
+        norm^2 / (n epsilon), but at least 1 / n.
     intercept : bool
         Fit a bias, as the weight of a constant feature 1. The bias is penalised, and
         the guarantee accounts for the constant feature.
     norm : float, > 0
         Public bound on the Euclidean norm of each row of X. The bound must not be taken
-        from the data.
-    overflow : {"clip", "raise"}
-        ``"clip"`` shortens longer rows to the norm without a warning. With ``"raise"``
-        they raise an error; choose it only if the rows are public.
+        from the data. Longer rows are shortened to the norm without a warning, in the
+        fit and in queries; :meth:`unusable_records` counts them.
     n : int, optional
-        Number by which the sum of the losses is divided. Default: the number of
-        records, which is then public.
+        Public number by which the sum of the losses is divided. Default: the number of
+        records. Under ``"add-remove"``, which protects it, n has no default.
     adjacency : {"zero-out", "replace-one", "add-remove"}
         Definition of neighbouring data sets: one record is made empty, replaced, or
         added or removed (with public n).
@@ -107,7 +111,6 @@ class LinearEstimator(PrivateClassifier, DecisionClassifier):
     l2: float = None  # type: ignore[assignment]
     intercept: bool = True
     norm: float = 1.0
-    overflow: str = "clip"
     n: int | None = None
     adjacency: str = "zero-out"
     analysis: str = "tight"
@@ -116,28 +119,16 @@ class LinearEstimator(PrivateClassifier, DecisionClassifier):
     # of the penalty by default, times epsilon, against the sum of the losses
     _strength: ClassVar[float] = 100.0
 
-    def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
-        checked_epsilon_delta(self.epsilon, self.delta)
-        records = self._private_records(X, y)
-        if one_of("overflow", self.overflow, OVERFLOWS) == "clip":
-            records = replace(records, X=ClipNorm(self.norm).fit_transform(records.X))
-        self._fit(*records.labelled(), len(records.classes))
-        self.classes_ = records.classes
+    _adjacencies = ("zero-out", "replace-one", "add-remove")
 
-    def _rules(self, n: Any, d: int, n_classes: int) -> dict[str, Any]:
-        n = n if self.n is None else at_least_one("n", self.n)
-        l2 = (
-            self._strength
-            * positive("norm", self.norm) ** 2
-            / (n * positive("epsilon", self.epsilon))
-        )
-        return {"n": n, "l2": l2}
-
-    @abstractmethod
-    def _fit(self, X: Features, codes: Integers, n_classes: int) -> None:
-        """Learn from checked records: set ``profile_`` and the attributes that
-        answers need.
-        """
+    def _rules(self, n: int | None, d: int, n_classes: int) -> dict[str, Any]:
+        if self.n is not None:
+            n = at_least_one("n", self.n)
+        if n is None:
+            return {"n": None}
+        norm = positive("norm", self.norm)
+        strength = self._strength * norm**2 / positive("epsilon", self.epsilon)
+        return {"n": n, "l2": max(strength, LEAST) / n}
 
     def _minimiser(
         self, X: Features, codes: NDArray[np.integer], n_classes: int
@@ -152,7 +143,7 @@ class LinearEstimator(PrivateClassifier, DecisionClassifier):
         )
 
 
-class WeightRelease(LinearEstimator, LinearClassifier):
+class WeightRelease(LinearEstimator, LogitRelease):
     """Base class of linear estimators that release noisy weights, retain nothing else,
     and answer from these weights.
 
@@ -165,8 +156,6 @@ class WeightRelease(LinearEstimator, LinearClassifier):
     classes_ : ndarray, shape [n_classes]
     n_features_in_ : int
     """
-
-    _published = ("coef_", "intercept_")
 
     @abstractmethod
     def fit_many(
@@ -182,12 +171,14 @@ class WeightRelease(LinearEstimator, LinearClassifier):
         estimator does not change.
         """
 
-    def _fit(self, X: Features, codes: Integers, n_classes: int) -> None:
+    def _learn(self, records: Records) -> Learned:
         models, profile = self.fit_many(
-            X, codes, n_classes=n_classes, seed=self._randomness().noise
+            *records.labelled(),
+            n_classes=len(records.classes),
+            seed=self._randomness().noise,
         )
-        self.profile_ = self._implemented(profile, exact=True)
-        self.coef_, self.intercept_ = models.weights[0], models.intercept[0]
+        model = Linear(models.weights[0], models.intercept[0])
+        return Learned(profile, model, model.named())
 
 
 def checked_epsilon_delta(epsilon: float, delta: float) -> tuple[float, float]:
@@ -219,7 +210,7 @@ class ModelSensitivity(WeightRelease):
         0: pure differential privacy.
     l2 : float, > 0, optional
         Weight of the penalty |W|^2/2 relative to the mean cross-entropy. Default: 100
-        norm^2 / (n epsilon).
+        norm^2 / (n epsilon), but at least 1 / n.
     adjacency : {"zero-out", "replace-one", "add-remove"}
         Definition of neighbouring data sets. Replace-one needs twice the noise of the
         other two.

@@ -4,7 +4,7 @@ student learns the answers.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,20 +12,12 @@ from numpy.typing import ArrayLike
 from sklearn.tree import DecisionTreeClassifier
 
 from dpnotes import accounting
-from dpnotes._validation import (
-    FIRST,
-    Booleans,
-    Integers,
-    at_least_one,
-    one_of,
-    positive,
-    real,
-    renamed,
-)
+from dpnotes._validation import Booleans, Integers, at_least_one, one_of, positive, real
 from dpnotes.accounting import PrivacyProfile
 from dpnotes.mechanisms import confident_vote, gaussian_vote, laplace_vote, stream
-from dpnotes.methods._student import StudentVote, Votes, fit_student
-from dpnotes.methods._teachers import ADJACENCIES, partitions_of
+from dpnotes.methods._private import Learned, Records
+from dpnotes.methods._student import StudentVote, agreement, fit_student
+from dpnotes.methods._teachers import partitions_of
 
 # of each aggregator, in units of the last one's, where they follow from epsilon and
 # delta
@@ -39,7 +31,6 @@ CLEAR = 4.0
 AGREEING = 0.8  # of the teachers, at which "confident" answers by default
 
 
-@renamed(n_models=("n_teachers",), estimator=(FIRST,))
 @dataclass(eq=False, repr=False)
 class PATE(StudentVote):
     """Private aggregation of teacher ensembles, with a guarantee for the student and
@@ -69,7 +60,8 @@ class PATE(StudentVote):
         decision tree.
     n_models : int, in 1 .. n, optional
         Number of teachers. Default: n / (5 n_classes) for n records, rounded down, but
-        at least 1 and at most 1024.
+        at least 1 and at most 1024. Under ``"add-remove"``, which protects n, it has no
+        default.
     queries : int, >= 1, optional
         Number of public rows, counted from the first, that the teachers vote on.
         Default: all rows. If epsilon and delta are given and ``answers`` is not, the
@@ -129,7 +121,9 @@ class PATE(StudentVote):
         Fraction of the teachers that vote for the most frequent class; private, and
         available only with ``keep_votes``.
     per_instance_profile_ : dpnotes.accounting.PrivacyProfile
-        The data-dependent guarantee; private, and available only with ``keep_votes``.
+        The data-dependent guarantee of the same release for these private votes,
+        *per-instance*; private, and available only with ``keep_votes`` and Gaussian
+        noise.
     classes_ : ndarray, shape [n_classes]
     n_features_in_ : int
 
@@ -159,6 +153,7 @@ class PATE(StudentVote):
     sigma_threshold: float | None = None
     sigma_answer: float | None = None
     scale: float | None = None
+    answered_: Booleans = field(init=False)
 
     def fit(
         self, X: Any, y: Any, *, public: Any = None, shards: ArrayLike | None = None
@@ -197,13 +192,14 @@ class PATE(StudentVote):
             If a number has the wrong type, or the student's learner is not a
             classifier.
         """
-        return self._fit_at_once(X, y, public=public, shards=shards)
+        return self._fit_to(X, y, public=public, shards=shards)
 
-    def _learn(self, X: Any, y: Any, *, public: Any, shards: ArrayLike | None) -> None:  # type: ignore[override]
-        records = self._private_records(X, y)
+    def _learn(
+        self, records: Records, *, public: Any, shards: ArrayLike | None
+    ) -> Learned:
         classes = records.classes
         public = self._public_rows(public)
-        n_teachers = self._check_teachers(records.n)
+        n_teachers = self._check_teachers(records)
         queries, answers = self._sizes(len(public))
         noise, profile = self._guarantee(queries, answers, n_classes=len(classes))
         randomness = self._randomness()
@@ -211,7 +207,7 @@ class PATE(StudentVote):
         partition = partitions_of(
             records.n, shards, (records.n,), n_chunks=n_teachers, seed=seed
         )
-        student = self._student_learner(DecisionTreeClassifier())
+        learner = self._student_learner(DecisionTreeClassifier())
         learn_seed, student_seed = (
             int(s) for s in stream(seed, 1).integers(2**31, size=2)
         )
@@ -224,47 +220,37 @@ class PATE(StudentVote):
         released, answered = self._release(
             counts, answers, noise, randomness.generator(2)
         )
-        self.classes_ = classes
-        self.answered_ = answered
-        self.labels_ = classes[released[answered]]
-        self.profile_ = self._implemented(profile, exact=True)
-        self.student_ = fit_student(
-            student, public[answered], self.labels_, classes=classes, seed=student_seed
+        labels = classes[released[answered]]
+        student = fit_student(
+            learner, public[answered], labels, classes=classes, seed=student_seed
         )
-        self._votes = Votes(counts, n_teachers) if self.keep_votes else None
+        private: dict[str, Any] = {}
+        if self.keep_votes:
+            private["agreement_"] = agreement(counts, n_teachers)
+            if self.aggregator != "laplace":
+                own = self._per_instance(profile, counts, answered)
+                private["per_instance_profile_"] = own
+        told = {"labels_": labels, "answered_": answered, "student_": student}
+        return Learned(profile, student, told, private)
 
-    @property
-    def per_instance_profile_(self) -> PrivacyProfile:
-        """Data-dependent guarantee of the same release for these private votes,
-        *per-instance* and not to be published.
-
-        Only the aggregators with Gaussian noise have it. If ``"confident"`` gave no
-        answer, the guarantee is ``profile_`` itself.
-        """
-        counts = self._kept("per_instance_profile_").counts
-        # as fitted, whatever is set since
-        released, parameters = self.profile_.mechanism, self.profile_.parameters
-        adjacency = self.profile_.adjacency
-        if released == "noisy_vote":
-            raise AttributeError(
-                "per_instance_profile_ exists only for Gaussian noise, and the fit had"
-                " Laplace noise"
-            )
-        if released == "gnmax":
+    def _per_instance(
+        self, profile: PrivacyProfile, counts: Integers, answered: Booleans
+    ) -> PrivacyProfile:
+        """The data-dependent guarantee of the same release for these private votes."""
+        noise = profile.parameters
+        if self.aggregator == "gnmax":
             return accounting.gnmax(
-                sigma=parameters["sigma"], counts=counts, adjacency=adjacency
+                sigma=noise["sigma"], counts=counts, adjacency=self.adjacency
             )
-        if not self.answered_.any():
-            return self.profile_
-        noise: dict[str, Any] = {
-            name: parameters[name] for name in ("sigma_threshold", "sigma_answer")
-        }
-        asked: dict[str, Any] = {
-            "queries": len(self.answered_),
-            "answers": int(self.answered_.sum()),
-        }
+        if not answered.any():
+            return profile
         return accounting.confident_gnmax(
-            counts=counts[self.answered_], adjacency=adjacency, **noise, **asked
+            counts=counts[answered],
+            adjacency=self.adjacency,
+            sigma_threshold=noise["sigma_threshold"],
+            sigma_answer=noise["sigma_answer"],
+            queries=len(answered),
+            answers=int(answered.sum()),
         )
 
     def _sizes(self, n_public: int) -> tuple[int, int]:
@@ -301,9 +287,7 @@ class PATE(StudentVote):
         self, queries: int, answers: int, *, n_classes: int
     ) -> tuple[dict[str, Any], PrivacyProfile]:
         """Noise and threshold of the aggregator, and the guarantee that they give."""
-        common: dict[str, Any] = {
-            "adjacency": one_of("adjacency", self.adjacency, ADJACENCIES)
-        }
+        common: dict[str, Any] = {"adjacency": self.adjacency}
 
         def profile(noise: dict[str, Any]) -> PrivacyProfile:
             if self.aggregator == "laplace":

@@ -5,7 +5,7 @@ noise on its logits.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,19 +16,24 @@ from dpnotes.accounting import (
     prediction_sensitivity_sigma,
     pure,
 )
-from dpnotes.learners import decision_values
 from dpnotes.methods._answers import InferenceBudget
-from dpnotes.methods._classifier import AnsweringClassifier, check_norms
-from dpnotes.methods._linear import ROUNDING, Minimiser, noisy, rounded, streams
+from dpnotes.methods._linear import (
+    Minimiser,
+    check_norms,
+    noisy,
+    rounded,
+    streams,
+)
 from dpnotes.methods._linear_estimators import (
     LinearEstimator,
     checked_epsilon_delta,
     guarantee_text,
 )
+from dpnotes.methods._private import Learned, Records
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
+class PredictionSensitivity(LinearEstimator):
     """Multinomial logistic regression that answers a budget of queries, with noise on
     the logits of each query.
 
@@ -48,7 +53,7 @@ class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
         0: pure differential privacy.
     l2 : float, > 0, optional
         Weight of the penalty |W|^2/2 relative to the mean cross-entropy. Default: 100
-        norm^2 / (n epsilon).
+        norm^2 / (n epsilon), but at least 1 / n.
     answers : int, >= 1
         Number of queries that can be answered; a repeated query counts again.
     adjacency : {"zero-out", "replace-one", "add-remove"}
@@ -58,10 +63,10 @@ class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
         ``"tight"``: noise in proportion to the norm of the query; Gaussian noise is
         calibrated by exact composition. ``"published"``: the paper's sensitivity 2 K/(n
         l2), for replace-one, and its search over basic and advanced composition. The
-        noise is then the same for all queries, and no query may be longer than
-        ``norm``. With ``delta = 0`` this noise is in all directions.
+        noise is then the same for all queries. With ``delta = 0`` this noise is in all
+        directions.
     intercept, norm, n, classes, max_iterations, device, random_state, noise_seed
-        See :class:`LinearEstimator`; ``norm`` bounds the rows of the fit.
+        See :class:`LinearEstimator`.
 
     Attributes
     ----------
@@ -96,38 +101,39 @@ class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
 
     answers: int = 100
 
-    def _fit(self, X: Features, codes: Integers, n_classes: int) -> None:
+    _answers_from_records = True
+
+    def _learn(self, records: Records) -> Learned:
+        epsilon, delta = checked_epsilon_delta(self.epsilon, self.delta)
         budget = InferenceBudget(
-            self.answers, guarantee=guarantee_text(self.epsilon, self.delta)
+            self.answers,
+            guarantee=guarantee_text(epsilon, delta),
+            seed=self._randomness().noise,
         )
-        how: dict[str, Any] = {
-            "answers": budget.answers,
-            "adjacency": self.adjacency,
-            "analysis": self.analysis,
-        }
-        self._noise = PredictionNoise.of(
-            self._minimiser(X, codes, n_classes), self.epsilon, self.delta, **how
+        noise = PredictionNoise.of(
+            self._minimiser(*records.labelled(), len(records.classes)),
+            epsilon,
+            delta,
+            answers=budget.answers,
+            adjacency=self.adjacency,
+            analysis=self.analysis,
         )
-        self.profile_ = self._implemented(self._noise.profile, exact=True)
-        self._budget, self._answers_seed = budget, self._randomness().noise
+        model = _Answers(noise, budget)
+        held = {"budget_": budget}
+        return Learned(noise.profile, model, private=held, budget=budget)
 
-    def decision_function(self, X: Any) -> Features:
-        """Noisy logits, shape [n, n_classes]; for two classes their difference, shape
-        [n]. Spends n answers.
 
-        Raises
-        ------
-        BudgetExhausted
-            If fewer answers are left than there are queries; then no answer is spent.
-        """
-        X = self._queries(X)
-        self._noise.check(X)
-        generator = self._take(len(X))
-        return decision_values(
-            self._noise.exact(X)
-            if generator is None
-            else self._noise.seeded(X, generator)
-        )
+class _Answers(NamedTuple):
+    """Noisy logits, counted before they are computed."""
+
+    noise: PredictionNoise
+    budget: InferenceBudget
+
+    def logits(self, X: Features) -> Floats:
+        generator = self.budget.take(len(X))
+        if generator is None:
+            return self.noise.exact(X)
+        return self.noise.seeded(X, generator)
 
 
 class PredictionNoise(NamedTuple):
@@ -189,11 +195,6 @@ class PredictionNoise(NamedTuple):
         return self.minimiser.basis(
             0.0 if self.sigma is None else 1.0, "published" if self.fixed else "tight"
         )
-
-    def check(self, X: Features) -> None:
-        """Refuse queries that are longer than the published analysis allows."""
-        if self.fixed:
-            check_norms(X, self.minimiser.norm, rounding=ROUNDING)
 
     def seeded(self, X: Features, generator: np.random.Generator | None) -> Floats:
         """Noisy logits of each query, shape [n, n_classes], with noise that can be
@@ -323,7 +324,9 @@ def noisy_predictions(
         adjacency=adjacency,
         analysis=analysis,
     )
-    noise.check(X)
+    if noise.fixed:
+        # the published analysis has the same noise for all queries
+        check_norms(X, minimiser.norm)
     labels = np.stack(
         [noise.seeded(X, one).argmax(axis=1) for one in streams(seed, n_repeats)]
     )

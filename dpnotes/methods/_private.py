@@ -38,7 +38,7 @@ from dpnotes._scikit_learn import BaseEstimator, ClassifierMixin
 from dpnotes._validation import Booleans, Features, Integers, one_of, positive, real
 from dpnotes.accounting import PrivacyProfile, PrivacyStatement, statement
 from dpnotes.learners import decision_values
-from dpnotes.methods._answers import Randomness, Shared, secret_seed
+from dpnotes.methods._answers import Randomness, secret_seed
 
 PREPARED = "rows were prepared without looking at them together"
 # without ``classes``
@@ -108,15 +108,6 @@ class Records:
         zero = self.X.dtype.type(0)
         return np.where(kept[:, None], self.X, zero), np.where(kept, self.codes, 0)
 
-    def without_empty(
-        self, subsets: Sequence[Integers] | Integers
-    ) -> Sequence[Integers] | Integers:
-        """The given subsets of the places, without the empty records; unchanged if
-        no record is empty.
-        """
-        kept = self.kept
-        return subsets if kept.all() else [rows[kept[rows]] for rows in subsets]
-
 
 @dataclass(frozen=True, eq=False)
 class Learned:
@@ -142,7 +133,7 @@ class Learned:
     model: Any
     attributes: Mapping[str, Any] = field(default_factory=dict)
     private: Mapping[str, Any] = field(default_factory=dict)
-    budget: Shared | None = None
+    budget: Any = None
     exact: bool = True
 
 
@@ -222,7 +213,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
     classes_: NDArray[Any] = field(init=False)
     profile_: PrivacyProfile = field(init=False)
 
-    _adjacencies: ClassVar[tuple[str, ...]] = ("zero-out",)
+    _adjacencies: ClassVar[Sequence[str]] = ("zero-out",)
     _least_classes: ClassVar[int] = 2
     _most_classes: ClassVar[int | None] = None
     # whether answers are computed from private records, with noise for each
@@ -306,28 +297,26 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
 
     def _fit_snapshot(self, X: Any, y: Any, given: Mapping[str, Any]) -> Fitted:
         if hasattr(self, "adjacency"):
-            one_of("adjacency", self.adjacency, self._adjacencies)
-        columns = self._with({})
-        norm = self._norm()
-        records = self._gated(columns, X, y, norm)
+            one_of("adjacency", self.adjacency, tuple(self._adjacencies))
         chosen = dict(vars(self))
+        norm = self._norm()
+        records = self._gated(X, y, norm)
+        columns = {name: vars(self)[name] for name in vars(self).keys() - chosen.keys()}
         n, d = records.X.shape
         vars(self).update(self.defaults(n, d, len(records.classes)))
         with gate.quiet():
             learned = self._learn(records, **given)
         chosen["classes"] = None if self.classes is None else records.classes.tolist()
+        chosen.update(dict.fromkeys(SEEDS))
         facts = {each.name: getattr(learned, each.name) for each in fields(Learned)}
         facts["profile"] = self._described(learned.profile, exact=learned.exact)
         return Fitted(
             **facts,
             classes=records.classes,
-            columns=vars(columns),
+            columns=columns,
             norm=norm,
             may_miss=self.classes is not None,
-            parameters={
-                name: None if name in SEEDS else _plain(value)
-                for name, value in chosen.items()
-            },
+            parameters={name: _plain(value) for name, value in chosen.items()},
         )
 
     @abstractmethod
@@ -339,17 +328,15 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         # float32 has room below that for the rounding of short entries
         return None if norm is None else real("norm", positive("norm", norm), low=1e-30)
 
-    def _gated(self, columns: Any, X: Any, y: Any, norm: float | None) -> Records:
+    def _gated(self, X: Any, y: Any, norm: float | None) -> Records:
         """Let records pass the gate; with public classes, no error depends on a number
         or a label.
         """
-        values = gate.table(columns, X, reset=True)
-        gate.refuse_text(X)
-        rows = gate.numbers(values)
+        public = self.classes is not None
+        rows, missing = gate.rows(self, X, reset=True, may_miss=public, norm=norm)
         if self.classes is None:
             name = "y"
             classes, codes = gate.read_off(y)
-            gate.require_finite(rows, values)
         else:
             name = "classes"
             classes = gate.declared(self.classes)
@@ -367,11 +354,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"{only}{name} must hold at most {most} classes, got {len(classes)}"
             )
-        rows, missing = gate.without_missing(rows)
-        codes = np.where(missing, len(classes), codes)
-        if norm is not None:
-            rows = gate.clipped(rows, norm)
-        return Records(rows, codes, classes)
+        return Records(rows, np.where(missing, len(classes), codes), classes)
 
     def _bound(self) -> Fitted:
         """The result of the last fit, which an answer binds once."""
@@ -390,14 +373,10 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         fitted = self._bound()
         if fitted.budget is not None:
             fitted.budget.refuse_copies()
-        values = gate.table(self._with(fitted.columns), X, reset=False)
-        gate.refuse_text(X)
-        rows = gate.numbers(values)
-        if not fitted.may_miss:
-            gate.require_finite(rows, values)
-        rows, _ = gate.without_missing(rows)
-        if fitted.norm is not None:
-            rows = gate.clipped(rows, fitted.norm)
+        columns = self._with(fitted.columns)
+        rows, _ = gate.rows(
+            columns, X, reset=False, may_miss=fitted.may_miss, norm=fitted.norm
+        )
         with gate.quiet():
             return function(fitted, rows)
 
@@ -468,10 +447,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
                 " classes no record is empty"
             )
         classes = gate.declared(self.classes)
-        rows = gate.numbers(gate.table(self._with({}), X, reset=True))
+        rows, missing = gate.rows(self._with({}), X, reset=True, may_miss=True)
         unknown = gate.looked_up(y, classes) == len(classes)
         check_consistent_length(rows, unknown)
-        rows, missing = gate.without_missing(rows)
         found = {
             "unknown label": unknown,
             "missing or infinite feature": missing,
@@ -619,7 +597,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LogitRelease(PrivateClassifier):
+class LogitAnswers(PrivateClassifier):
     """Base class of classifiers whose model gives logits: ``fitted.model.logits(X)``
     has shape [n, n_classes].
     """
@@ -628,10 +606,6 @@ class LogitRelease(PrivateClassifier):
         """Logits, shape [n, n_classes]; for two classes their difference, shape [n]."""
         return self._answered(X, lambda fitted, X: decision_values(_logits(fitted, X)))
 
-    def predict_proba(self, X: Any) -> Features:
-        """Softmax of the logits, shape [n, n_classes]."""
-        return self._answered(X, lambda fitted, X: softmax(_logits(fitted, X), axis=1))
-
     def predict(self, X: Any) -> NDArray[Any]:
         """Label with the largest logit, shape [n]; among equal ones the first in
         ``classes_``.
@@ -639,6 +613,15 @@ class LogitRelease(PrivateClassifier):
         return self._answered(
             X, lambda fitted, X: fitted.classes[_logits(fitted, X).argmax(axis=1)]
         )
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LogitRelease(LogitAnswers):
+    """Base class of classifiers that release a model of logits."""
+
+    def predict_proba(self, X: Any) -> Features:
+        """Softmax of the logits, shape [n, n_classes]."""
+        return self._answered(X, lambda fitted, X: softmax(_logits(fitted, X), axis=1))
 
 
 def _logits(fitted: Fitted, X: Features) -> Features:

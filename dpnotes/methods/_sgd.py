@@ -5,23 +5,20 @@ weights.
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.utils import Tags
 
 from dpnotes import accounting
 from dpnotes._validation import Features, Floats, at_least_one, one_of, positive, real
 from dpnotes.accounting import PrivacyProfile
-from dpnotes.learners import LogitClassifier, fit_sgd
+from dpnotes.learners import fit_sgd
 from dpnotes.mechanisms import add_gaussian
 from dpnotes.methods._answers import secret_seed
-from dpnotes.methods._classifier import PrivateClassifier, Records, check_norms
-from dpnotes.methods._linear_estimators import OVERFLOWS
-from dpnotes.preprocessing import ClipNorm
+from dpnotes.methods._private import Learned, Linear, LogitRelease, Records
 
 SENSITIVITIES = ("proved", "published")
 FRACTION = (
@@ -33,9 +30,6 @@ OBSERVED = (
     " sensitivity, which is below the proved bound"
 )
 BATCH, PASSES = 50, 2  # by default
-# relative, of a row that was scaled to the bound in float32; such a row is shortened
-# all the same
-ROUNDING = 1e-6
 
 
 class Constants(NamedTuple):
@@ -62,7 +56,7 @@ def logistic_loss(norm: float) -> Constants:
 
 
 @dataclass(eq=False, repr=False)
-class BinaryRelease(PrivateClassifier, LogitClassifier):
+class BinaryRelease(LogitRelease):
     """Classifier of two classes, trained by gradient descent, that predicts from the
     released weights.
 
@@ -75,10 +69,8 @@ class BinaryRelease(PrivateClassifier, LogitClassifier):
         Default: a quarter of the largest rate that the guarantee allows.
     norm : float, > 0
         Public bound on the Euclidean norm of each row of X. The bound must not be taken
-        from the data.
-    overflow : {"clip", "raise"}
-        ``"clip"`` shortens longer rows to the norm without a warning. With ``"raise"``
-        they raise an error; choose it only if the rows are public.
+        from the data. Longer rows are shortened to the norm without a warning, in the
+        fit and in queries; :meth:`unusable_records` counts them.
     adjacency : {"zero-out", "replace-one"}
         Definition of neighbouring data sets: one record is made empty, or replaced. An
         empty record has no gradient, not even for the intercept, but it counts in the
@@ -98,40 +90,13 @@ class BinaryRelease(PrivateClassifier, LogitClassifier):
     steps: int = None  # type: ignore[assignment]
     learning_rate: float = None  # type: ignore[assignment]
     norm: float = 1.0
-    overflow: str = "clip"
     adjacency: str = "zero-out"
     noise_sigma_: float = field(init=False)
     coef_: Floats = field(init=False)
     intercept_: Floats = field(init=False)
-    _published = ("coef_", "intercept_", "noise_sigma_")
 
-    def decision_function(self, X: Any) -> Floats:
-        """Log odds of the second class, shape [n]."""
-        return np.asarray(
-            self._queries(X) @ self.coef_[0] + self.intercept_[0], dtype=np.float64
-        )
-
-    def _bounded_records(self, X: Any, y: Any) -> Records:
-        """Records of two classes whose features are in the ball of radius ``norm``."""
-        records = self._private_records(X, y)
-        if len(records.classes) > 2:
-            name = "y" if self.classes is None else "classes"
-            raise ValueError(
-                f"Only binary classification is supported: {name} must hold 2 classes,"
-                f" got {len(records.classes)}"
-            )
-        if one_of("overflow", self.overflow, OVERFLOWS) == "raise":
-            check_norms(records.X, self.norm, rounding=ROUNDING)
-        return replace(records, X=ClipNorm(self.norm).fit_transform(records.X))
-
-    def _release(self, records: Records, weights: Floats, noise_sigma: float) -> None:
-        self.classes_, self.noise_sigma_ = records.classes, noise_sigma
-        self.coef_, self.intercept_ = weights[None, :-1], weights[-1:]
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
+    _adjacencies = ("zero-out", "replace-one")
+    _most_classes = 2
 
 
 @dataclass(eq=False, repr=False)
@@ -158,7 +123,7 @@ class NoisySGD(BinaryRelease):
     radius : float, > 0
         Radius of the ball onto which the weights are projected after every step;
         infinite for no projection.
-    norm, overflow, adjacency, classes, random_state, noise_seed
+    norm, adjacency, classes, random_state, noise_seed
         See :class:`dpnotes.methods.AugmentedSGD`.
 
     Attributes
@@ -203,27 +168,25 @@ class NoisySGD(BinaryRelease):
             )
         }
 
-    def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
-        records = self._bounded_records(X, y)
+    def _learn(self, records: Records) -> Learned:
         setting = self._setting(records.n)
         sigma = self.calibrate(records.n)
         descent = {
             name: getattr(self, name)
             for name in ("steps", "learning_rate", "l2", "radius")
         }
-        generator = self._randomness().generator(0)
-        weights = noisy_descents(
+        (weights,) = noisy_descents(
             *records.labelled(),
             n_runs=1,
             n=records.n,
             sigma=sigma,
-            generator=generator,
+            generator=self._randomness().generator(0),
             **descent,
         )
-        self._release(records, weights[0], sigma)
-        self.profile_ = self._implemented(
-            accounting.last_iterate(sigma=sigma, adjacency=self.adjacency, **setting)
+        profile = accounting.last_iterate(
+            sigma=sigma, adjacency=self.adjacency, **setting
         )
+        return _released(weights, profile, {"noise_sigma_": sigma}, exact=False)
 
     def calibrate(self, n: int) -> float:
         """Compute the standard deviation that the noise on each weight in each step
@@ -365,10 +328,8 @@ class AugmentedSGD(BinaryRelease):
         ``profile_`` guarantees nothing.
     norm : float, > 0
         Public bound on the Euclidean norm of each row of X. The bound must not be taken
-        from the data.
-    overflow : {"clip", "raise"}
-        ``"clip"`` shortens longer rows to the norm without a warning. With ``"raise"``
-        they raise an error; choose it only if the rows are public.
+        from the data. Longer rows are shortened to the norm without a warning, in the
+        fit and in queries; :meth:`unusable_records` counts them.
     adjacency : {"zero-out", "replace-one"}
         Definition of neighbouring data sets: one record is made empty, or replaced. An
         empty record has no gradient, not even for the intercept, and retains its place
@@ -438,23 +399,20 @@ class AugmentedSGD(BinaryRelease):
             "learning_rate": rate,
         }
 
-    def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
-        records = self._bounded_records(X, y)
+    def _learn(self, records: Records) -> Learned:
         if at_least_one("batch_size", self.batch_size) > records.n:
             raise ValueError(
                 f"batch_size must be <= n={records.n} records, got"
                 f" batch_size={self.batch_size}"
             )
         proved, distance = self._distances(*records.X.shape)
-        epsilon, own = positive("epsilon", self.epsilon), self.intrinsic_sigma
         noise = accounting.papers.augmenting_sigma(
-            epsilon,
+            positive("epsilon", self.epsilon),
             self.delta,
             sensitivity=distance,
-            intrinsic_sigma=own,
+            intrinsic_sigma=self.intrinsic_sigma,
             analysis=self.analysis,
         )
-        seed = secret_seed(self.noise_seed)
         sgd = {
             name: getattr(self, name)
             for name in ("steps", "batch_size", "learning_rate", "device")
@@ -463,7 +421,7 @@ class AugmentedSGD(BinaryRelease):
             *records.standing_in(),
             empty=~records.kept,
             n_runs=1,
-            random_state=seed,
+            random_state=secret_seed(self.noise_seed),
             dtype=np.float64,
             **sgd,
         )
@@ -472,10 +430,9 @@ class AugmentedSGD(BinaryRelease):
             weights = add_gaussian(
                 weights, sigma=noise, seed=self._randomness().generator(1)
             )
-        self._release(records, weights, noise)
-        self.sensitivity_ = distance
         profile = self._guarantee(proved, distance, noise)
-        self.profile_ = self._implemented(profile, exact=profile.status == "proved")
+        told = {"noise_sigma_": noise, "sensitivity_": distance}
+        return _released(weights, profile, told, exact=profile.status == "proved")
 
     def _distances(self, n: int, d: int) -> tuple[float, float]:
         """Proved bound on the sensitivity (infinite if there is none), and the bound
@@ -549,6 +506,14 @@ class AugmentedSGD(BinaryRelease):
                 return profile.with_(status="refuted", remark=FRACTION)
             return profile.with_(status="assumption", assumption=OBSERVED)
         return profile
+
+
+def _released(
+    weights: Floats, profile: PrivacyProfile, told: dict[str, float], *, exact: bool
+) -> Learned:
+    """Weights [d + 1] for the second of two classes, the intercept last."""
+    model = Linear(weights[None, :-1], weights[-1:])
+    return Learned(profile, model, {**model.named(), **told}, exact=exact)
 
 
 def _rounding(

@@ -6,40 +6,18 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpnotes import _gate as gate
 from dpnotes._validation import Features, Floats, Integers
-from dpnotes.accounting import PrivacyProfile
-from dpnotes.methods._classifier import FLOATS
+from dpnotes.methods._private import Fitted
 from dpnotes.methods._teachers import TeacherVote, fit_one
-
-
-class Votes(NamedTuple):
-    """Votes before the noise, and results derived from them; all of these are private.
-
-    Attributes
-    ----------
-    counts : ndarray of int64, shape [n_asked, n_classes]
-    teachers : int
-        Number of all teachers, including those that abstain.
-    epsilons : ndarray of float64, shape [n + 1], optional
-        Epsilons of the personalised accountant: one for each record, and the last for
-        an additional record.
-    profile : dpnotes.accounting.PrivacyProfile, optional
-        Bound of the personalised accountant.
-    """
-
-    counts: Integers
-    teachers: int
-    epsilons: Floats | None = None
-    profile: PrivacyProfile | None = None
 
 
 def _gives_probabilities(model: StudentVote) -> bool:
@@ -77,44 +55,19 @@ class StudentVote(TeacherVote):
     _: KW_ONLY
     student: Any = None
     keep_votes: bool = False
+    labels_: NDArray[Any] = field(init=False)
     student_: Any = field(init=False)
-    _published = ("student_",)
-    _votes: Votes | None = field(init=False)
-
-    @property
-    def agreement_(self) -> Floats:
-        """Fraction of the teachers that vote for the most frequent class, computed
-        without noise and private.
-        """
-        votes = self._kept("agreement_")
-        return np.asarray(votes.counts.max(axis=1) / votes.teachers)
-
-    def _kept(self, name: str) -> Votes:
-        """Private votes, for the attribute ``name``."""
-        check_is_fitted(self)
-        kept: Votes | None = getattr(self, "_votes", None)
-        if kept is None:
-            raise AttributeError(
-                f"{name} is private, and exists only after a fit with keep_votes=True"
-            )
-        return kept
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Label that the student gives, shape [n]."""
-        X = self._queries(X)
-        return np.asarray(self.student_.predict(X))
+        return self._answered(X, lambda fitted, X: np.asarray(fitted.model.predict(X)))
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities that the student gives, shape [n, n_classes]; 0 for a class
         that is not among the labels.
         """
-        X = self._queries(X)
-        result = np.zeros((len(X), len(self.classes_)))
-        result[:, np.searchsorted(self.classes_, self.student_.classes_)] = (
-            self.student_.predict_proba(X)
-        )
-        return result
+        return self._answered(X, _probabilities)
 
     def _public_rows(self, public: Any) -> Features:
         """Give the public rows as an array [n_public, d] with the features that were
@@ -127,7 +80,7 @@ class StudentVote(TeacherVote):
             )
         _refuse_untransformed(public)
         try:
-            return np.asarray(validate_data(self, public, dtype=FLOATS, reset=False))
+            return gate.rows(self, public, reset=False, may_miss=False)[0]
         except ValueError as error:
             raise ValueError(
                 f"public must be finite rows with the features of X: {error}"
@@ -157,6 +110,18 @@ class StudentVote(TeacherVote):
                 f" {name}={learner!r}{hint}"
             )
         return learner
+
+
+def _probabilities(fitted: Fitted, X: Features) -> Floats:
+    result = np.zeros((len(X), len(fitted.classes)))
+    known = np.searchsorted(fitted.classes, fitted.model.classes_)
+    result[:, known] = fitted.model.predict_proba(X)
+    return result
+
+
+def agreement(counts: Integers, teachers: int) -> Floats:
+    """Fraction of the teachers that vote for the most frequent class."""
+    return np.asarray(counts.max(axis=1) / teachers)
 
 
 def _refuse_untransformed(public: Any) -> None:

@@ -16,8 +16,8 @@ from dpnotes.accounting import ADJACENCIES, soft_vote_beta
 from dpnotes.learners import LogisticClassifier
 from dpnotes.mechanisms import Partitions, soft_vote, stream
 from dpnotes.methods._answers import InferenceBudget, derived_seed
-from dpnotes.methods._classifier import AnsweringClassifier, Records
 from dpnotes.methods._linear_estimators import checked_epsilon_delta, guarantee_text
+from dpnotes.methods._private import Fitted, Learned, PrivateClassifier, Records
 from dpnotes.methods._teachers import Teachers, fit_teachers, models_for, partitions_of
 
 L2 = 1e-4  # of the default learner
@@ -126,7 +126,7 @@ def equal_shards(n: int, *, n_models: int, seed: int) -> Partitions:
 
 
 @dataclass(eq=False, repr=False)
-class SubsampleAggregate(AnsweringClassifier):
+class SubsampleAggregate(PrivateClassifier):
     """Soft majority vote of models that are trained on disjoint shards, for a budget of
     queries.
 
@@ -147,7 +147,8 @@ class SubsampleAggregate(AnsweringClassifier):
         Number of queries that can be answered; a repeated query counts again.
     n_models : int, >= 1, optional
         Number of models. Default: n / (5 n_classes) for n records, rounded down, but at
-        least 1 and at most 1024.
+        least 1 and at most 1024. Under ``"add-remove"``, which protects n, it has no
+        default.
     estimator : object, optional
         The base learner: a scikit-learn classifier, or a learner like
         :class:`dpnotes.learners.NetworkClassifier`, which has ``fit_many`` and fits
@@ -223,7 +224,11 @@ class SubsampleAggregate(AnsweringClassifier):
     n_jobs: int | None = None
     device: str = "auto"
 
-    def _rules(self, n: Any, d: int, n_classes: int) -> dict[str, Any]:
+    _adjacencies = ADJACENCIES
+    _most_classes = 255
+    _answers_from_records = True
+
+    def _rules(self, n: int | None, d: int, n_classes: int) -> dict[str, Any]:
         return {"n_models": models_for(n, n_classes)}
 
     def fit(
@@ -255,11 +260,17 @@ class SubsampleAggregate(AnsweringClassifier):
         TypeError
             If a number has the wrong type.
         """
-        return self._fit_at_once(X, y, shards=shards)
+        return self._fit_to(X, y, shards=shards)
 
-    def _learn(self, X: Any, y: Any, *, shards: ArrayLike | None) -> None:  # type: ignore[override]
+    def _learn(self, records: Records, *, shards: ArrayLike | None) -> Learned:
         epsilon, delta = checked_epsilon_delta(self.epsilon, self.delta)
-        budget = InferenceBudget(self.answers, guarantee=guarantee_text(epsilon, delta))
+        randomness = self._randomness()
+        seed = randomness.noise
+        budget = InferenceBudget(
+            self.answers,
+            guarantee=guarantee_text(epsilon, delta),
+            seed=None if seed is None else derived_seed(seed, ANSWERS),
+        )
         beta = soft_vote_beta(
             epsilon, delta, answers=budget.answers, analysis=self.analysis
         )
@@ -274,31 +285,21 @@ class SubsampleAggregate(AnsweringClassifier):
                 "shards must be None for adjacency='replace-one': a replaced record may"
                 " change two shards"
             )
-        records = self._private_records(X, y)
-        randomness = self._randomness()
         own = {
             name: getattr(self, name)
             for name in ("n_models", "estimator", "l2", "adjacency", "n_jobs", "device")
         }
-        n_classes = len(records.classes)
-        self._models = fit_shards(
+        teachers = fit_shards(
             records.X,
             records.codes,
-            n_classes=n_classes,
+            n_classes=len(records.classes),
             shards=shards,
             together=self.noise_seed is not None,
             seed=randomness.learning,
             **own,
         )
-        self.classes_ = records.classes
-        self.beta_ = beta
-        noise = (
-            None
-            if randomness.noise is None
-            else derived_seed(randomness.noise, ANSWERS)
-        )
-        self._budget, self._answers_seed, self._beta = budget, noise, beta
-        self.profile_ = self._implemented(profile, exact=True)
+        held = {"budget_": budget}
+        return Learned(profile, teachers, {"beta_": beta}, held, budget)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Draw labels by the soft majority vote, shape [n]; this spends n answers.
@@ -308,10 +309,11 @@ class SubsampleAggregate(AnsweringClassifier):
         BudgetExhausted
             If fewer answers are left than there are queries; then no answer is spent.
         """
-        X = self._queries(X)
-        generator = self._take(len(X))
-        return np.asarray(
-            self.classes_[
-                soft_vote(self._models.vote_counts(X), beta=self._beta, seed=generator)
-            ]
-        )
+        return self._answered(X, _drawn)
+
+
+def _drawn(fitted: Fitted, X: Features) -> NDArray[Any]:
+    generator = fitted.budget.take(len(X))
+    counts = fitted.model.vote_counts(X)
+    codes = soft_vote(counts, beta=fitted.attributes["beta_"], seed=generator)
+    return np.asarray(fitted.classes[codes])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -15,6 +14,7 @@ from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
+from dpnotes._gate import quiet
 from dpnotes._validation import (
     Booleans,
     Features,
@@ -25,10 +25,9 @@ from dpnotes._validation import (
     jobs,
 )
 from dpnotes.learners import fit_binary_logistic, fit_multinomial_logistic
-from dpnotes.mechanisms import Partitions, draw_partitions, vote_counts
-from dpnotes.methods._classifier import PrivateClassifier, Records
+from dpnotes.mechanisms import Partitions, draw_partitions
+from dpnotes.methods._private import PROTECTS_N, PrivateClassifier, Records
 
-ADJACENCIES = ("zero-out", "add-remove")
 # of each class that a model has if they are equally frequent, and models, by default
 RECORDS, MOST = 5, 1024
 TRIED = 10  # made-up records of each class that a learner is tried on
@@ -43,9 +42,9 @@ def fit_each(
     n_classes: int,
     seed: int,
     n_jobs: int | None,
-) -> Voters:
-    """Fit a model to each subset separately, each with its own seed; a model that
-    cannot be fitted is left out.
+) -> list[Any]:
+    """Fit a model to each subset separately, each with its own seed; None stands for a
+    model that cannot be fitted.
 
     The learner is a scikit-learn classifier or has ``fit_many``. In one call for many
     models, ``fit_many`` may change each model by rounding errors, because the shape of
@@ -56,13 +55,8 @@ def fit_each(
     about its records. A faulty learner fails earlier, on made-up records.
     """
     made_up = np.tile(np.arange(n_classes), TRIED)
-    _fit_alone(
-        learner,
-        np.random.default_rng(0).random((len(made_up), X.shape[1])),
-        made_up,
-        n_classes,
-        0,
-    )
+    rows = np.random.default_rng(0).random((len(made_up), X.shape[1]))
+    _fit_alone(learner, rows, made_up, n_classes, 0).predict(rows)
     # scikit-learn's seeds are below 2^31
     seeds = np.random.SeedSequence(seed).generate_state(len(subsets)) // 2
     fit = delayed(_fit_quietly)
@@ -70,7 +64,7 @@ def fit_each(
         fit(learner, X[rows], codes[rows], n_classes, int(s))
         for rows, s in zip(subsets, seeds, strict=True)
     )
-    return Voters(list(Parallel(n_jobs=n_jobs)(fits)))
+    return list(Parallel(n_jobs=n_jobs)(fits))
 
 
 def fit_one(learner: Any, X: Features, labels: NDArray[Any], seed: int) -> Any:
@@ -98,19 +92,20 @@ def _fit_alone(
     )
 
 
+# muted here, because it may run in a process of its own
+@quiet()
 def _fit_quietly(
     learner: Any, X: Features, codes: Integers, n_classes: int, seed: int
 ) -> Any:
     """Fit a model that can predict, or return None; the result is a function only of
     these records.
     """
-    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
-        try:
-            model = _fit_alone(learner, X, codes, n_classes, seed)
-            model.predict(X[:1])
-        except Exception:  # any failure would be one that private records decide
-            return None
-        return model
+    try:
+        model = _fit_alone(learner, X, codes, n_classes, seed)
+        model.predict(X[:1])
+    except Exception:  # any failure would be one that private records decide
+        return None
+    return model
 
 
 @dataclass(frozen=True)
@@ -126,41 +121,6 @@ class Alone:
     def predict_proba(self, X: Features) -> Floats:
         """Probability of the class that is voted for, shape [n, 1]."""
         return np.asarray(self.models.confidence(X)[0])[:, None]
-
-
-@dataclass(frozen=True, eq=False)
-class Voters:
-    """Fitted classifiers, in the order of ``models``; an entry of None has no vote."""
-
-    models: list[Any]
-
-    @property
-    def present(self) -> Booleans:
-        """Whether each model exists."""
-        return np.array([model is not None for model in self.models])
-
-    def votes(self, X: Features) -> NDArray[np.int64]:
-        """Class code of each model for each row of X, [n_models, n]; 0 if there is
-        no model.
-        """
-        absent = np.zeros(len(X), np.int64)
-        with np.errstate(all="ignore"):
-            return np.stack(
-                [absent if model is None else model.predict(X) for model in self.models]
-            )
-
-    def confidence(self, X: Features) -> Floats:
-        """Probability that each model gives the class it votes for, [n_models, n]; 0
-        if there is no model.
-        """
-        absent = np.zeros(len(X))
-        with np.errstate(all="ignore"):
-            return np.stack(
-                [
-                    absent if model is None else model.predict_proba(X).max(axis=1)
-                    for model in self.models
-                ]
-            )
 
 
 @dataclass(eq=False)
@@ -253,10 +213,11 @@ class Teachers:
 
     Parameters
     ----------
-    models : object
-        It has ``votes(X)``, of shape [n_teachers, n].
+    models : list or object
+        Classifiers, each for itself, with None for one that could not be fitted; or one
+        object with ``votes(X)``, of shape [n_teachers, n], for all of them.
     present : ndarray of bool, shape [n_teachers]
-        Whether each shard has a teacher.
+        Whether each shard has records.
     n_classes : int
         Number of classes, and the code for no vote.
     """
@@ -265,28 +226,52 @@ class Teachers:
     present: Booleans
     n_classes: int
 
-    def votes(self, X: Features) -> NDArray[np.uint8]:
-        """Class code of each teacher for each row of X, or ``n_classes`` if it has
-        no records, [n_teachers, n].
+    def votes(self, X: Features) -> NDArray[np.unsignedinteger]:
+        """Class code of each teacher for each row of X, or ``n_classes`` for no vote,
+        [n_teachers, n].
+
+        A teacher has no vote if it has no records or cannot be fitted, and for rows at
+        which it fails or says what is no class.
         """
-        votes = np.asarray(self.models.votes(X)).astype(np.uint8, copy=False)
-        return (
-            votes
-            if self.present.all()
-            else np.where(self.present[:, None], votes, np.uint8(self.n_classes))
-        )
+        if isinstance(self.models, list):
+            silent = np.full(len(X), self.n_classes)
+            asked = [_said(model, "predict", X, silent) for model in self.models]
+            votes = np.stack(asked)
+        else:
+            votes = np.asarray(self.models.votes(X))
+        counted = (votes >= 0) & (votes < self.n_classes) & self.present[:, None]
+        code = np.min_scalar_type(self.n_classes)
+        return np.where(counted, votes, self.n_classes).astype(code)
 
     def vote_counts(self, X: Features) -> Integers:
         """Votes for each class, shape [n, n_classes]."""
-        return vote_counts(
-            np.asarray(self.models.votes(X))[self.present], self.n_classes
-        )
+        return counts_of(self.votes(X), self.n_classes)
 
     def confident(self, X: Features, least: float) -> Booleans:
         """Whether each teacher gives the class it votes for at least that
         probability, [n_teachers, n].
         """
-        return np.asarray(self.models.confidence(X) >= least)
+        if not isinstance(self.models, list):
+            return np.asarray(self.models.confidence(X) >= least)
+        silent = np.zeros((len(X), 1))
+        shares = [_said(model, "predict_proba", X, silent) for model in self.models]
+        return np.stack([share.max(axis=1) >= least for share in shares])
+
+
+def _said(
+    model: Any, method: str, X: Features, silent: NDArray[Any]
+) -> NDArray[np.number]:
+    """What a model says of the rows, or ``silent`` if it fails or gives no numbers."""
+    if model is None:
+        return silent
+    try:
+        said = np.asarray(getattr(model, method)(X))
+    except Exception:  # any failure would be one that private records decide
+        return silent
+    fits = (
+        said.ndim == silent.ndim and len(said) == len(X) and said.dtype.kind in "biuf"
+    )
+    return said if fits else silent
 
 
 def fit_teachers(
@@ -302,28 +287,27 @@ def fit_teachers(
     call if the learner can.
 
     A vote is protected only if each teacher is trained separately, as :func:`fit_each`
-    explains. There are no warnings, because they would reveal something about the
-    records.
+    explains.
     """
     jobs("n_jobs", 1 if n_jobs is None else n_jobs)
-    fit = (
-        learner.fit_many
-        if together and hasattr(learner, "fit_many")
-        else partial(fit_each, learner, n_jobs=n_jobs)
-    )
-    own = records.without_empty(subsets)
+    X, codes = records.standing_in()
+    kept, own = records.kept, subsets
+    if not kept.all():
+        own = [rows[kept[rows]] for rows in subsets]
     present = np.array([len(rows) > 0 for rows in own])
-    n_classes = len(records.classes)
-    if not present.any():
-        return Teachers(Voters([None] * len(present)), present, n_classes)
     if not present.all():
-        # a teacher without records holds its place, and with it the other teachers'
-        # random streams; it has no vote
-        standing_in = np.flatnonzero(records.kept)[:1]
-        own = [rows if len(rows) else standing_in for rows in own]
-    with warnings.catch_warnings(action="ignore"):
-        models = fit(*records.standing_in(), own, n_classes=n_classes, seed=seed)
-    return Teachers(models, present & getattr(models, "present", True), n_classes)
+        # a row of zeros, which is nobody's, holds the place of a teacher without
+        # records, and with it the random streams of the others
+        own = [rows if len(rows) else np.array([len(X)]) for rows in own]
+        X = np.vstack([X, np.zeros_like(X, shape=(1, X.shape[1]))])
+        codes = np.append(codes, 0)
+    fit = partial(fit_each, learner, n_jobs=n_jobs)
+    if together and hasattr(learner, "fit_many"):
+        fit = learner.fit_many
+    n_classes = len(records.classes)
+    with quiet():
+        models = fit(X, codes, own, n_classes=n_classes, seed=seed)
+    return Teachers(models, present, n_classes)
 
 
 def partitions_of(
@@ -371,7 +355,8 @@ class TeacherVote(PrivateClassifier):
         records.
     n_models : int, in 1 .. n, optional
         Number of teachers. Default: n / (5 n_classes) for n records, rounded down, but
-        at least 1 and at most 1024.
+        at least 1 and at most 1024. Under ``"add-remove"``, which protects n, it has no
+        default.
     adjacency : {"zero-out", "add-remove"}
         Definition of neighbouring data sets. If a record is made empty or left out,
         only the shards that held it change, and each of these shards has one vote.
@@ -387,15 +372,17 @@ class TeacherVote(PrivateClassifier):
     adjacency: str = "zero-out"
     n_jobs: int | None = None
 
-    def _rules(self, n: Any, d: int, n_classes: int) -> dict[str, Any]:
+    _adjacencies: ClassVar[Sequence[str]] = ("zero-out", "add-remove")
+
+    def _rules(self, n: int | None, d: int, n_classes: int) -> dict[str, Any]:
         return {"n_models": models_for(n, n_classes)}
 
-    def _check_teachers(self, n_records: int) -> int:
-        """Number of teachers, which must be at most the number of records."""
+    def _check_teachers(self, records: Records) -> int:
+        """Number of teachers; at most the number of records, if that is public."""
         n_models = at_least_one("n_models", self.n_models)
-        if n_models > n_records:
+        if self.adjacency != PROTECTS_N and n_models > records.n:
             raise ValueError(
-                f"n_models must be at most the {n_records} records of X, got"
+                f"n_models must be at most the {records.n} records of X, got"
                 f" n_models={n_models}"
             )
         return n_models
@@ -418,21 +405,20 @@ class TeacherVote(PrivateClassifier):
         )
 
 
-def models_for(n: int, n_classes: int) -> int:
-    """Default number of models that vote."""
-    return min(max(n // (RECORDS * n_classes), 1), MOST)
+def models_for(n: int | None, n_classes: int) -> int | None:
+    """Default number of models that vote; None if the number of records is
+    protected.
+    """
+    return None if n is None else min(max(n // (RECORDS * n_classes), 1), MOST)
 
 
 def counts_of(
-    votes: NDArray[np.uint8], n_classes: int, *, among: Any = True
+    votes: NDArray[np.integer], n_classes: int, *, among: Any = True
 ) -> Integers:
     """Count votes [n_teachers, queries] for each class, shape [queries, n_classes];
     only those in ``among``.
     """
-    return np.stack(
-        [
-            np.count_nonzero((votes == code) & among, axis=0)
-            for code in range(n_classes)
-        ],
-        axis=1,
-    )
+    counts = np.empty((votes.shape[1], n_classes), np.int64)
+    for code in range(n_classes):
+        counts[:, code] = np.count_nonzero((votes == code) & among, axis=0)
+    return counts

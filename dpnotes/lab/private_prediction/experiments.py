@@ -155,9 +155,7 @@ def training_time(
 
     own = task("mnist", n=n, d=d, n_classes=n_classes)
     common: dict[str, Any] = {"device": "cpu", "noise_seed": seed}
-    model: Any = LossPerturbation(
-        1.0, l2=l2, intercept=False, overflow="raise", **common
-    )
+    model: Any = LossPerturbation(1.0, l2=l2, intercept=False, **common)
     batch = 1000
     if method == "subsample_aggregate":
         model = SubsampleAggregate(
