@@ -176,8 +176,8 @@ def table(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
             values = np.asarray(X, dtype=None if has_dtype else object)
     if values.ndim != 2:
         raise ValueError(
-            f"Expected 2D array, got X of shape {values.shape}. Reshape your data: X"
-            " must have shape [n, d], one row per record"
+            f"X must have shape [n, d], got shape {values.shape}. Reshape your data:"
+            " one row per record"
         )
     if values.dtype.kind == "c":
         raise ValueError(

@@ -42,7 +42,6 @@ from dpnotes.methods import (
     NoisyBoosting,
     NoisySGD,
     PredictionSensitivity,
-    RandomTrees,
     SubsampleAggregate,
 )
 from dpnotes.preprocessing import ClipNorm, PublicOneHot, PublicScaler
@@ -114,10 +113,6 @@ def cases() -> Iterator[Case]:
             ClassMeans(1e12, norm=1e4, noise_seed=0),
             ClassMeans(1e11, 0.5, norm=1e4, noise_seed=0),
         ),
-    )
-    trees = {"bounds": (-3.0, 3.0), "depth": 10, "noise_seed": 0}
-    yield from map(
-        Case, (RandomTrees(1e12, n_trees=1, **trees), RandomTrees(1e11, 0.5, **trees))
     )
     yield Case(NoisyBoosting(1e11, 0.5, bounds=(-3.0, 3.0), noise_seed=0))
     yield from map(

@@ -97,7 +97,9 @@ class Bagging(PrivateClassifier):
     _least_classes = 1
 
     def _rules(self, n: Any, d: int, n_classes: int) -> dict[str, Any]:
-        return {} if self.subsample is not None else {"subsample": self.calibrate(n)}
+        if self._budget_for("subsample") is None:
+            return {}
+        return {"subsample": self.calibrate(n)}
 
     def calibrate(self, n: int) -> int:
         """Compute the largest size of a subsample at which bagging of ``n`` records is
@@ -132,7 +134,6 @@ class Bagging(PrivateClassifier):
         return size
 
     def _learn(self, records: Records) -> Learned:
-        self._budget_for("subsample")
         drawn = {
             name: getattr(self, name)
             for name in ("subsample", "n_models", "replace", "scheme")

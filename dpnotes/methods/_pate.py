@@ -117,6 +117,8 @@ class PATE(StudentVote):
         Whether each of the first ``queries`` public rows was answered.
     student_ : object
         The fitted student.
+    votes_ : ndarray of int64, shape [queries, n_classes]
+        Votes of the teachers, private, and available only with ``keep_votes``.
     agreement_ : ndarray of float, shape [queries]
         Fraction of the teachers that vote for the most frequent class; private, and
         available only with ``keep_votes``.
@@ -226,6 +228,7 @@ class PATE(StudentVote):
         )
         private: dict[str, Any] = {}
         if self.keep_votes:
+            private["votes_"] = counts
             private["agreement_"] = agreement(counts, n_teachers)
             if self.aggregator != "laplace":
                 own = self._per_instance(profile, counts, answered)

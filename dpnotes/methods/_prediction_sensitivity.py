@@ -200,14 +200,19 @@ class PredictionNoise(NamedTuple):
         """Noisy logits of each query, shape [n, n_classes], with noise that can be
         repeated.
         """
+        lengths = self._lengths(self.minimiser.rows(X))
+        # a query of zeros has logits 0 for any records
+        asked = lengths > 0
+        logits = np.zeros((len(X), self.minimiser.n_classes))
         answers = noisy(
-            self.minimiser.logits(X) @ self.basis,
+            self.minimiser.logits(X[asked]) @ self.basis,
             generator,
             rate=self.rate,
             sigma=self.sigma,
-            scales=self.sensitivity * self._lengths(self.minimiser.rows(X)),
+            scales=self.sensitivity * lengths[asked],
         )
-        return answers @ self.basis.T
+        logits[asked] = answers @ self.basis.T
+        return logits
 
     def exact(self, X: Features) -> Floats:
         """Noisy logits of each query, shape [n, n_classes].

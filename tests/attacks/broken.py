@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from dpnotes.accounting import gaussian_sigma
-from dpnotes.methods import RandomTrees, fit_minimiser
+from dpnotes.methods import fit_minimiser
 
 L2 = 0.06
 
@@ -245,16 +245,6 @@ class Refuses:
 
     def __repr__(self) -> str:
         return "Refuses()"
-
-
-def trees_within_the_data(X: Any, y: Any, **parameters: Any) -> Any:
-    """Random trees whose thresholds lie between the least and the largest number
-    that occur.
-    """
-    bounds = (X.min(axis=0), X.max(axis=0))
-    return RandomTrees(0.1, n_trees=8, classes=[0, 1], bounds=bounds, **parameters).fit(
-        X, y
-    )
 
 
 class NaiveDescent:

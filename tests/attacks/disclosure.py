@@ -116,19 +116,6 @@ def one_long_row(target):
     )
 
 
-@attack(broken=broken.trees_within_the_data, ours=ours("RandomTrees"))
-def splits_that_follow_a_record(target):
-    """Move one record far away from the others. Do the splits that random_state
-    draws change?
-    """
-    first, second = (
-        target(rows, Y, random_state=3).thresholds_
-        for rows in (X, changed(row=1000 * X[5])[0])
-    )
-    moved = np.mean(first != second)
-    return Evidence(moved > 0, f"{moved:.0%} of {first.size} thresholds differ")
-
-
 @attack(broken=REFUSES, ours=ours())
 def one_unknown_label(target):
     """Give one record a label that is not among the public classes. Does the fit

@@ -91,7 +91,7 @@ def _dp_sgd(X, y):
     # one step: weights are the noisy sum over 64 = 2^6
     fitted = estimator("DPSGD")(X, y, steps=1, sample_rate=1.0)
     return (
-        fitted._model.models.weights[0, :, RARE].ravel(),
+        fitted._fitted.model.models.weights[0, :, RARE].ravel(),
         [20.0, 1 / 64],
         _claims_exact(fitted),
     )
@@ -187,9 +187,9 @@ def digits_below_the_public_grid(target):
     )
 
 
-def _teachers(name, attribute):
-    return lambda X, y: getattr(
-        estimator(name)(X, y, classes=[0, 1, 2], random_state=0), attribute
+def _teachers(name):
+    return lambda X, y: (
+        estimator(name)(X, y, classes=[0, 1, 2], random_state=0)._fitted.model
     )
 
 
@@ -198,8 +198,8 @@ def _teachers(name, attribute):
         X, y, n_classes=3, n_models=30, seed=0, device="cpu"
     ),
     ours={
-        "SubsampleAggregate": _teachers("SubsampleAggregate", "_models"),
-        "FilteredVote": _teachers("FilteredVote", "_teachers"),
+        "SubsampleAggregate": _teachers("SubsampleAggregate"),
+        "FilteredVote": _teachers("FilteredVote"),
     },
 )
 def teachers_of_one_batch(target):

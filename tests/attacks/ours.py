@@ -39,7 +39,6 @@ NETWORK = NetworkClassifier((1, 4, 5), channels=(16,), kernel_size=2)
 SETTINGS: dict[str, tuple[type, dict[str, Any]]] = {
     "ModelSensitivity": (methods.ModelSensitivity, LINEAR),
     "ClassMeans": (methods.ClassMeans, {"epsilon": 0.1, "delta": 1e-6}),
-    "RandomTrees": (methods.RandomTrees, {"epsilon": 0.1, "delta": 1e-6, "n_trees": 8}),
     "NoisyBoosting": (
         methods.NoisyBoosting,
         {"epsilon": 0.1, "delta": 1e-6, "n_trees": 2},
@@ -112,7 +111,6 @@ WITH_PUBLIC = ("PATE", "DPBag")
 RELEASED = (
     "ModelSensitivity",
     "ClassMeans",
-    "RandomTrees",
     "NoisyBoosting",
     "LossPerturbation",
     "DPSGD",
@@ -120,9 +118,7 @@ RELEASED = (
     "AugmentedSGD",
 )
 # one for each feature
-WITH_WEIGHTS = tuple(
-    name for name in RELEASED if name not in ("RandomTrees", "NoisyBoosting")
-)
+WITH_WEIGHTS = tuple(name for name in RELEASED if name != "NoisyBoosting")
 WITH_BUDGET = ("PredictionSensitivity", "SubsampleAggregate")
 Fit = Callable[..., Any]
 

@@ -6,7 +6,7 @@ from scipy import stats
 from sklearn.datasets import load_breast_cancer, load_digits
 
 from dpnotes.accounting import audit_epsilon
-from dpnotes.methods import _classifier, fit_minimiser
+from dpnotes.methods import _private, fit_minimiser
 
 
 @pytest.fixture(scope="session")
@@ -76,7 +76,7 @@ def is_normal(drawn, sigma):
 def repeated(profile):
     """A guarantee as that of a fit with a noise seed, which read the classes off y."""
     assumption = "; ".join(
-        filter(None, (profile.assumption, _classifier.PREPARED, _classifier.READ_OFF))
+        filter(None, (profile.assumption, _private.PREPARED, _private.READ_OFF))
     )
     return profile.with_(implementation="reproducible", assumption=assumption).to_dict()
 

@@ -10,7 +10,7 @@ from scipy import special, stats
 from sklearn.base import clone
 
 from dpnotes.accounting import gaussian_sigma, objective_perturbation
-from dpnotes.methods import LossPerturbation, _classifier, fit_minimiser, secret_seed
+from dpnotes.methods import LossPerturbation, _private, fit_minimiser, secret_seed
 from dpnotes.methods._linear import linear_task
 from tests.methods.conftest import follows, is_normal
 
@@ -141,7 +141,7 @@ def test_repeats_and_estimator(digits):
     assert (model.coef_ == few.weights[0]).all()
     assert (clone(model).fit(X, y).coef_ == model.coef_).all()
     learned = {name for name in vars(model) if name not in model.get_params()}
-    assert learned == {"n_features_in_", "classes_", "coef_", "intercept_", "profile_"}
+    assert learned == {"_fitted"}
     assert (few.iterations == 0).all()
 
 
@@ -175,8 +175,8 @@ def test_output_noise_makes_it_a_proof_and_hides_the_tolerance(digits, delta):
     assert (model.profile_.status, model.profile_.implementation) == ("proved", "exact")
     assumed = (
         "the number of records and norm=1 are public",
-        _classifier.PREPARED,
-        _classifier.READ_OFF,
+        _private.PREPARED,
+        _private.READ_OFF,
     )
     assert model.profile_.assumption == "; ".join(assumed)
     assert model.profile_.delta(1.0) <= delta

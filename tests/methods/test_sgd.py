@@ -420,5 +420,5 @@ def test_a_network_starts_from_public_weights(digits):
         same = (tuned.predict(X) == public.votes(X)[0]).mean()
         assert same == 1 if not new else same < 0.5
         torch.testing.assert_close(
-            tuned._model.models.parameters["1.weight"][0], given["1.weight"]
+            tuned._fitted.model.models.parameters["1.weight"][0], given["1.weight"]
         )

@@ -115,7 +115,7 @@ def test_a_label_that_is_no_class_empties_the_subsamples_that_drew_it(estimator)
     subsets = draw_subsets(20, subsample=5, n_models=6, replace=False, seed=seed)
     kept = ~(subsets == 3).any(axis=1)
     assert 0 < kept.sum() < 6
-    votes = [fit._models.votes(X)[kept] for fit in (whole, emptied)]
+    votes = [fit._fitted.model.votes(X)[kept] for fit in (whole, emptied)]
     np.testing.assert_array_equal(*votes)
     nothing = clone(make).fit(X, y + 5)
     assert (nothing.predict_proba(X) == 0).all()
@@ -228,7 +228,7 @@ def test_answers_have_the_law_of_the_soft_vote(pixels):
     X, y = pixels
     repeats, delta = 6000, 1e-5
     fitted = voting(5.0, delta, answers=repeats, n_models=15).fit(X, y)
-    counts = fitted._models.vote_counts(X[5:6])[0]
+    counts = fitted._fitted.model.vote_counts(X[5:6])[0]
     assert fitted.beta_ == soft_vote_beta(5.0, delta, answers=repeats)
     law = np.exp(fitted.beta_ * counts) / np.exp(fitted.beta_ * counts).sum()
     answers = np.bincount(
