@@ -57,8 +57,8 @@ class Attack:
 
     @property
     def description(self) -> str:
-        """First line of the docstring."""
-        return str(self.run.__doc__).splitlines()[0]
+        """First paragraph of the docstring."""
+        return " ".join(str(self.run.__doc__).partition("\n\n")[0].split())
 
 
 def attack(

@@ -67,7 +67,9 @@ def neighbours_with_one_random_state(target):
     direction = np.linalg.lstsq(np.stack([record, X[5]]).T, difference, rcond=None)[
         0
     ] @ np.stack([record, X[5]])
-    cosine = np.linalg.norm(direction) / np.linalg.norm(difference)
+    # all weights may be 0
+    length = np.linalg.norm(difference) or np.inf
+    cosine = np.linalg.norm(direction) / length
     return Evidence(
         cosine > 0.96, f"cosine with the span of the two records: {cosine:.4f}"
     )
@@ -84,7 +86,10 @@ def guessed_random_state(target):
     guesses = [
         weights(target(others, 1 - Y, random_state=seed))[:3] for seed in range(18, 26)
     ]
-    errors = np.abs(np.array(guesses) - seen).max(axis=1) / np.abs(seen).max()
+    largest = np.abs(seen).max()
+    if largest == 0:
+        return Evidence(False, "all weights are 0")
+    errors = np.abs(np.array(guesses) - seen).max(axis=1) / largest
     found = 18 + int(errors.argmin())
     return Evidence(
         bool(errors.min() < 1e-6),
