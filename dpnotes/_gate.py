@@ -320,6 +320,10 @@ def read_off(y: Any) -> tuple[NDArray[Any], Integers]:
         labels = np.asarray(values)
     if labels.dtype.kind not in NUMERIC + "US" or labels.ndim != 1:
         raise ValueError("Unknown label type: y must hold numbers or text")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError(
+            "Input y contains infinity or a value too large for dtype('float64')"
+        )
     classes, codes = np.unique(labels, return_inverse=True)
     with_fractions = labels.dtype.kind == "f" and (labels != np.trunc(labels)).any()
     if labels.dtype.kind in "iuf" and (with_fractions or len(classes) > MOST_CLASSES):
