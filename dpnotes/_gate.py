@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from dpnotes._validation import CONTINUOUS, MOST_CLASSES, Booleans, Features, Integers
 
+BLOCK = 10_000  # rows that are shortened at a time
 NUMERIC = "biuf"  # kinds of dtypes
 FINITE = (
     "replace missing values by a rule that looks at one record at a time, as"
@@ -374,6 +375,13 @@ def clipped(X: Features, norm: float) -> Features:
     Each row is measured at its own scale, so no finite row overflows or vanishes.
     """
     X = np.nan_to_num(X)
+    # in blocks, because the steps hold several copies
+    for start in range(0, len(X), BLOCK):
+        X[start : start + BLOCK] = _shortened(X[start : start + BLOCK], norm)
+    return X
+
+
+def _shortened(X: Features, norm: float) -> Features:
     # more than all that rounding adds
     margin = X.shape[1] * 2.0**-52 + 4 * float(np.finfo(X.dtype).eps)
     bound, bound_exponent = np.frexp(norm)
