@@ -10,7 +10,6 @@ from joblib import parallel_config
 
 from dpnotes.lab import _shared, backlog, experiments, store
 from dpnotes.lab.experiments import Experiment
-from dpnotes.lab.store import _sweep
 
 CLOCK = {"now": 0.0}
 
@@ -210,14 +209,14 @@ def odd(x, seed):
 
 def test_an_experiment_whose_rows_cannot_be_written_is_left(stores, monkeypatch):
     stores(toy("toy_one", sizes=(1, 500)), toy("toy_two"))
-    put = _sweep.put
+    put = store._sweep.put
 
     def full(row, folder):
         if folder.name == "toy_one":
             raise OSError(errno.ENOSPC, "no space left on device")
         put(row, folder)
 
-    monkeypatch.setattr(_sweep, "put", full)
+    monkeypatch.setattr("dpnotes.lab.store._sweep.put", full)
     done = fill()
     assert (done.finished, done.left) == (2, [])
     assert [error.errno for error in done.failures] == [errno.ENOSPC]
