@@ -27,6 +27,7 @@ from . import (
     accounting,
     boosted_trees,
     dp_sgd,
+    large,
     logistic,
     memory,
     networks,
@@ -50,6 +51,7 @@ JOBS: dict[str, Rows] = {
     "5": dp_sgd.rows,
     "6": networks.rows,
     "7": accounting.calibrations,
+    "8": large.rows,
 }
 KEPT = RESULTS / "benchmarks.csv"
 # of rows that are measured, and replaced, together
