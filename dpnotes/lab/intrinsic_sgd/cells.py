@@ -141,7 +141,9 @@ def _of_noise(rows: Rows, found: pd.DataFrame) -> Found:
         read = [(SHARED, NOISE, "draws", shared)]
         if task == "mnist":
             study = _of_study(found, task, "none")
-            unscaled, both, _ = _with_noise(rows, UNSCALED, kind, study)
+            unscaled, both, _ = _with_noise(
+                rows, UNSCALED, kind, study, same_numbers=False
+            )
             words = READINGS["none"]
             read = [
                 (words, DIGITS, "utility", unscaled),
@@ -166,10 +168,19 @@ def _of_study(found: pd.DataFrame, task: str, scaling: str) -> Mean:
 
 
 def _with_noise(
-    rows: Rows, dataset: str, kind: str, study: Mean
+    rows: Rows,
+    dataset: str,
+    kind: str,
+    study: Mean,
+    *,
+    same_numbers: bool = True,
 ) -> tuple[dict[str, Mean], dict[str, Mean], int]:
     """Means of a task with noise for epsilon = 1: own draws, the shared draw; and
     how many seeds they are of.
+
+    With another projection than the paper's, the same numbers act as another draw
+    (``same_numbers`` is False). The shared draw's accuracy and the printed one then
+    each have the error of one draw.
     """
     utility = matching(rows["utility"], dataset=dataset, initial="varied")
     quiet = matching(utility, noise="none").iloc[0]
@@ -183,6 +194,8 @@ def _with_noise(
     shared = given.iloc[{"observed": 0, "theoretical": -1}[kind]]
     runs = int(quiet["n_seeds"])
     paired = _gain(counted)
+    one_draw = Mean.of(0.0, plain["accuracy_std"], 1, freedom=runs - 1)
+    two_draws = Mean(0.0) if same_numbers else one_draw + one_draw
 
     def means(
         silent: Mean, noisy: Mean, gain: float, *, whole: bool
@@ -205,7 +218,7 @@ def _with_noise(
     )
     same = means(
         accuracy(shared, "noiseless"),
-        accuracy(shared),
+        accuracy(shared) + two_draws,
         shared["gain"],
         whole=shared["gap_closed"] == 1,
     )
