@@ -56,22 +56,20 @@ def audit_scores(
     any number of runs and any scores. The argument:
 
     1. The runs of each kind are divided at random into two splits. Events ("the score
-    is at least t", or "below t") are
-       chosen only on the first split: one for the claim (or for mu, if there is no
-       claim), one for epsilon at delta = 1e-5, and one for the advantage. Given the
-       first split the events are fixed, and the runs of the second split are still
-       independent.
+       is at least t", or "below t") are chosen only on the first split: one for the
+       claim (or for mu, if there is no claim), one for epsilon at delta = 1e-5, and one
+       for the advantage. Given the first split the events are fixed, and the runs of
+       the second split are still independent.
     2. On the second split, an event's counts with and without the record are two
-    independent binomial numbers. Their
-       rates lie in a joint region at a stated confidence; the region follows from
-       Clopper and Pearson's one-sided p-values, combined by Fisher's method.
+       independent binomial numbers. Their rates lie in a joint region at a stated
+       confidence; the region follows from Clopper and Pearson's one-sided p-values,
+       combined by Fisher's method.
     3. The events divide the allowed failure probability: the first receives 0.7 of it
-    and the others share the rest; a
-       single event receives all of it. By the union bound all regions hold jointly.
+       and the others share the rest; a single event receives all of it. By the union
+       bound all regions hold jointly.
     4. A claim is refuted, or a bound is given, only if this follows for *every* pair of
-    rates in a region. This is
-       computed on the region's frontier, in steps that are rounded to the side that
-       proves less.
+       rates in a region. This is computed on the region's frontier, in steps that are
+       rounded to the side that proves less.
 
     A run may have many scores, and they may depend on one another. More scores only
     make the choice on the first split harder.

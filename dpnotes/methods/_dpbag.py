@@ -231,7 +231,7 @@ class DPBag(StudentVote):
     keep_votes : bool
         Retain the votes without noise, for diagnosis by the holder of the data. The
         guarantee does not cover any result derived from them, and a pickle contains
-        them. :meth:`publish` omits them.
+        them. :meth:`PrivateClassifier.publish` omits them.
     classes : sequence, optional
         All labels that can occur. By default they are taken from y, and the guarantee
         then covers everything that is released except ``classes_``. Omit them only if

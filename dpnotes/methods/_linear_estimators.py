@@ -75,7 +75,7 @@ class LinearEstimator(LogitAnswers):
     norm : float, > 0
         Public bound on the Euclidean norm of each row of X. The bound must not be taken
         from the data. Longer rows are shortened to the norm without a warning, in the
-        fit and in queries; :meth:`unusable_records` counts them.
+        fit and in queries; :meth:`PrivateClassifier.unusable_records` counts them.
     n : int, optional
         Public number by which the sum of the losses is divided. Default: the number of
         records. Under ``"add-remove"``, which protects it, n has no default.

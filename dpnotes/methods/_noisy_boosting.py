@@ -108,7 +108,7 @@ class NoisyBoosting(LogitRelease):
     linear_share : float, in [0, 0.9], optional
         Part of the budget (of the squared ``mu`` of Gaussian privacy) for the linear
         model; 0: none. Default: between 0.33 and 0.91, larger where there are many
-        columns and classes for the number of records and epsilon; see :meth:`defaults`.
+        columns and classes for the number of records and epsilon; see :meth:`PrivateClassifier.defaults`.
         It must be given if the adjacency is ``"add-remove"``.
     n_trees : int, >= 1, optional
         Number of grids in the fourth part. Default: 20 more than there are columns, at

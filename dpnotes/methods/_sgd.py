@@ -70,7 +70,7 @@ class BinaryRelease(LogitRelease):
     norm : float, > 0
         Public bound on the Euclidean norm of each row of X. The bound must not be taken
         from the data. Longer rows are shortened to the norm without a warning, in the
-        fit and in queries; :meth:`unusable_records` counts them.
+        fit and in queries; :meth:`PrivateClassifier.unusable_records` counts them.
     adjacency : {"zero-out", "replace-one"}
         Definition of neighbouring data sets: one record is made empty, or replaced. An
         empty record has no gradient, not even for the intercept, but it counts in the
@@ -329,7 +329,7 @@ class AugmentedSGD(BinaryRelease):
     norm : float, > 0
         Public bound on the Euclidean norm of each row of X. The bound must not be taken
         from the data. Longer rows are shortened to the norm without a warning, in the
-        fit and in queries; :meth:`unusable_records` counts them.
+        fit and in queries; :meth:`PrivateClassifier.unusable_records` counts them.
     adjacency : {"zero-out", "replace-one"}
         Definition of neighbouring data sets: one record is made empty, or replaced. An
         empty record has no gradient, not even for the intercept, and retains its place

@@ -41,7 +41,7 @@ class StudentVote(TeacherVote):
     keep_votes : bool
         Retain the votes without noise, for diagnosis by the holder of the data. The
         guarantee does not cover any result derived from them, and a pickle contains
-        them. :meth:`publish` omits them.
+        them. :meth:`PrivateClassifier.publish` omits them.
 
     Attributes
     ----------
