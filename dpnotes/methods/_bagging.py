@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 
 from dpnotes import accounting
-from dpnotes._validation import Features
+from dpnotes._validation import Features, at_least_one
 from dpnotes.mechanisms import draw_subsets
 from dpnotes.methods._answers import short_seeds
-from dpnotes.methods._private import Learned, PrivateClassifier, Records
+from dpnotes.methods._private import PROTECTS_N, Learned, PrivateClassifier, Records
 from dpnotes.methods._teachers import Teachers, fit_teachers
 
 
@@ -49,12 +49,15 @@ class Bagging(PrivateClassifier):
         ``"independent"`` draws each subsample independently of the others, and
         ``"split"`` draws all at once and divides the draws among the models; see
         :func:`dpnotes.accounting.bagging`.
-    adjacency : {"zero-out", "replace-one"}
+    adjacency : {"zero-out", "replace-one", "add-remove"}
         Definition of neighbouring data sets. An empty record retains its place in the
         draws and is left out of the subsamples that drew it. Only the models of these
-        subsamples change, and each has one vote. The number of records is public: the
-        guarantee depends on it, so the estimator does not protect it
-        (:func:`dpnotes.accounting.bagging` has the guarantee for ``"add-remove"``).
+        subsamples change, and each has one vote.
+    n : int, >= 1, optional
+        Only for ``"add-remove"``, where it is needed: a public lower bound on the
+        number of records. The guarantee is weaker for fewer records, so it is stated
+        for ``n``, and holds for data sets of which the larger neighbour has at least so
+        many. Otherwise the number of records is public.
     classes : sequence, optional
         All labels that can occur. By default they are taken from y, and the guarantee
         then covers all of the fitted estimator except ``classes_``. Omit them only if
@@ -91,15 +94,19 @@ class Bagging(PrivateClassifier):
     replace: bool = True
     scheme: str = "independent"
     adjacency: str = "zero-out"
+    n: int | None = None
     n_jobs: int | None = None
 
-    _adjacencies = ("zero-out", "replace-one")
+    _adjacencies = accounting.ADJACENCIES
     _least_classes = 1
 
-    def _rules(self, n: Any, d: int, n_classes: int) -> dict[str, Any]:
-        if self._budget_for("subsample") is None:
-            return {}
-        return {"subsample": self.calibrate(n)}
+    def _rules(self, n: int | None, d: int, n_classes: int) -> dict[str, Any]:
+        budget = self._budget_for("subsample")
+        given = None if self.n is None else at_least_one("n", self.n)
+        n = given if n is None else n
+        if n is None or budget is None:
+            return {"n": n}
+        return {"n": n, "subsample": self.calibrate(n)}
 
     def calibrate(self, n: int) -> int:
         """Compute the largest size of a subsample at which bagging of ``n`` records is
@@ -138,7 +145,13 @@ class Bagging(PrivateClassifier):
             name: getattr(self, name)
             for name in ("subsample", "n_models", "replace", "scheme")
         }
-        profile = accounting.bagging(n=records.n, adjacency=self.adjacency, **drawn)
+        n = records.n
+        if self.adjacency == PROTECTS_N:
+            n = at_least_one("n", self.n)  # type: ignore[arg-type]
+        profile = accounting.bagging(n=n, adjacency=self.adjacency, **drawn)
+        if self.adjacency == PROTECTS_N:
+            least = f"the larger of two neighbouring data sets has at least {n} records"
+            profile = profile.with_(assumption=least)
         draw_seed, learn_seed = short_seeds(self.noise_seed, 2)
         if self.random_state is not None or self.noise_seed is None:
             learn_seed = short_seeds(self.random_state, 1)[0]

@@ -624,7 +624,7 @@ def private_base(
         "device": device,
         "noise_seed": seed,
     }
-    options |= {"adjacency": "replace-one", "overflow": "raise"}
+    options["adjacency"] = "replace-one"
     model: Any
     if mode == "bare":
         model = LogisticRegression(C=1 / (l2 * subsample), tol=1e-6, max_iter=2000).fit(
@@ -752,6 +752,8 @@ def _bagged(task: Task, learner: Any, seed: int, **draw: Any) -> Any:
     options: dict[str, Any] = {
         "classes": range(task[0].n_classes),
         "adjacency": "add-remove",
+        # a public constant of the experiment
+        "n": len(task[1]),
         "noise_seed": seed,
     }
     return Bagging(estimator=learner, **draw, **options).fit(*task[1:3])
@@ -780,6 +782,8 @@ def _noisy(
     options |= {
         "classes": range(arrays.n_classes),
         "adjacency": "add-remove",
+        # a public constant of the experiment
+        "n": len(X),
         "accountant": "pld",
     }
     model = DPSGD(network=network, **rounds, **options, noise_seed=seed).fit(X, y)

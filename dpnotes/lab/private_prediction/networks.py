@@ -139,6 +139,8 @@ def _dp_sgd(
     given: dict[str, Any] = {
         "classes": range(arrays.n_classes),
         "adjacency": "add-remove",
+        # a public constant of the experiment
+        "n": len(arrays.X_train),
         "accountant": "pld",
     }
     return DPSGD(

@@ -94,9 +94,9 @@ def test_rows_are_what_the_estimators_do(kind, given, repeats):
     method = next(name for name in METHODS if name.replace("_", "") == kind.lower())
     row = chapter.trade_off(**digits(method, **given, repeats=repeats))
     options = {"epsilon": 20.0, **given, "adjacency": "add-remove", "device": "cpu"}
-    estimator = getattr(methods, kind)(
-        **options, **({"intercept": False} if "l2" in given else {})
-    )
+    if "l2" in given:
+        options |= {"intercept": False, "n": len(own.X)}
+    estimator = getattr(methods, kind)(**options)
     scores = [
         estimator.set_params(noise_seed=s)
         .fit(own.X, own.y)
