@@ -26,6 +26,7 @@ from dpnotes._validation import CONTINUOUS, MOST_CLASSES, Booleans, Features, In
 
 BLOCK = 10_000  # rows that are shortened at a time
 NUMERIC = "biuf"  # kinds of dtypes
+ROWS = (list, tuple, np.ndarray, pd.Series)  # of a table that is a list
 FINITE = (
     "replace missing values by a rule that looks at one record at a time, as"
     " dpnotes.preprocessing does, or set classes= so that such records count as empty"
@@ -165,16 +166,9 @@ def table(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     """
     if issparse(X):
         raise TypeError(f"X must be dense, got sparse X of type {type(X).__name__}")
+    _refuse_masked("X", X)
     with quiet():
-        if isinstance(X, pd.DataFrame):
-            known = [dtype for dtype in X.dtypes if isinstance(dtype, np.dtype)]
-            plain = len(known) == X.shape[1]
-            plain = plain and all(dtype.kind in NUMERIC for dtype in known)
-            values = X.to_numpy(dtype=None if plain else object)
-        else:
-            has_dtype = hasattr(X, "dtype") or hasattr(X, "columns")
-            # a list of numbers and strings keeps the numbers
-            values = np.asarray(X, dtype=None if has_dtype else object)
+        values = _array(X)
     if values.ndim != 2:
         raise ValueError(
             f"X must have shape [n, d], got shape {values.shape}. Reshape your data:"
@@ -189,6 +183,66 @@ def table(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     named = X if hasattr(X, "columns") else values
     validate_data(estimator, named, skip_check_array=True, reset=reset)
     return values
+
+
+def _refuse_masked(name: str, values: Any) -> None:
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name} must not be a masked array: give missing cells as NaN or None, got"
+            f" {name} of type {type(values).__name__}"
+        )
+
+
+def _array(X: Any) -> NDArray[Any]:
+    """X as an array whose dtype no cell decides."""
+    if isinstance(X, list | tuple):
+        return _of_rows(X)
+    if isinstance(X, pd.DataFrame):
+        known = [dtype for dtype in X.dtypes if isinstance(dtype, np.dtype)]
+        if len(known) == X.shape[1] and all(d.kind in NUMERIC for d in known):
+            return X.to_numpy()
+        columns = [X.iloc[:, place] for place in range(X.shape[1])]
+    elif hasattr(X, "get_columns"):
+        # a frame of polars
+        columns = X.get_columns()
+    else:
+        has_dtype = hasattr(X, "dtype") or hasattr(X, "columns")
+        return np.asarray(X, dtype=None if has_dtype else object)
+    values = np.empty((len(X), len(columns)), dtype=object)
+    for place, column in enumerate(columns):
+        # an array of cells would be made from what they hold
+        values[:, place] = np.fromiter(cells(column), dtype=object, count=len(X))
+    return values
+
+
+def _of_rows(rows: Sequence[Any]) -> NDArray[Any]:
+    """A list of rows as an array of objects; no cell is looked into."""
+    lengths = {len(row) if isinstance(row, ROWS) else -1 for row in rows}
+    if len(lengths) != 1 or -1 in lengths:
+        # no table, as its shape of one dimension says
+        return np.fromiter(rows, dtype=object, count=len(rows))
+    values = np.empty((len(rows), lengths.pop()), dtype=object)
+    for place, row in enumerate(rows):
+        values[place] = np.fromiter(row, dtype=object, count=len(row))
+    return values
+
+
+def cells(column: Any) -> Any:
+    """Each cell of a column by itself, so that a missing one changes no other: an
+    array of integers with a gap would be one of floats.
+    """
+    dtype = getattr(column, "dtype", None)
+    if isinstance(dtype, pd.CategoricalDtype):
+        column = pd.Series(column)
+        named = [*dtype.categories.tolist(), None]
+        # the code of a missing cell is -1
+        return [named[code] for code in column.cat.codes]
+    if isinstance(dtype, np.dtype) and hasattr(column, "to_numpy"):
+        return column.to_numpy(dtype=object)
+    for method in ("tolist", "to_list"):
+        if hasattr(column, method):
+            return getattr(column, method)()
+    return np.asarray(column, dtype=object)
 
 
 @quiet()
@@ -272,9 +326,14 @@ def looked_up(y: Any, classes: NDArray[Any]) -> Integers:
             f"classes must be {kind_of(y)}, as the labels in y are by their dtype, got"
             f" classes={classes.tolist()}"
         )
+    _refuse_masked("y", y)
+    if hasattr(y, "columns") and len(y.columns) == 1:
+        y = y[y.columns[0]]
     # a list is looked up as it is: an array of it could have another type
     if isinstance(y, list | tuple):
         return places(y, classes.tolist())
+    if hasattr(y, "dtype") and not isinstance(y.dtype, np.dtype):
+        return places(cells(y), classes.tolist())
     labels = np.asarray(y)
     if labels.ndim != 1 and labels.shape[1:] != (1,):
         raise ValueError(

@@ -7,13 +7,14 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import math
 import re
 import tomllib
 import warnings
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -758,10 +759,16 @@ def _values(values: Any, known: Any) -> pd.Series:
     if not _are_dates(known):
         return _numbers(pd.Series(values))
     # read separately, so that no value decides how another one is read
-    found = pd.to_datetime(
-        pd.Series(values).astype(str), format="%Y-%m-%d", errors="coerce"
-    )
-    return (found - pd.Timestamp(0)) / pd.Timedelta(days=1)
+    return pd.Series(values).astype(str).map(_day).astype(float)
+
+
+def _day(text: str) -> float:
+    """Days from 1970 to a date such as 2020-12-31; NaN for any other text."""
+    try:
+        found = datetime.strptime(text, "%Y-%m-%d")
+    except ValueError:
+        return math.nan
+    return float((found - datetime(1970, 1, 1)).days)
 
 
 def _codes(cells: pd.Series, known: Iterable[Any]) -> NDArray[np.int64]:

@@ -24,7 +24,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -186,7 +186,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         missing, infinite or no number; a query with such a feature is answered as a row
         of zeros. If the classes are taken from y, such a feature is an error. A table
         of only empty records is not an error, because the error would distinguish it
-        with certainty from a table with a single usable record.
+        with certainty from a table with a single usable record. A table without rows is
+        an error, so that there is at least one record is public.
         :meth:`unusable_records` counts the empty records. The dtypes of X and y are
         public, like the names of columns. Declare them when you read a file (``dtype=``
         of ``pandas.read_csv``), because an inferred dtype may depend on a single
@@ -386,7 +387,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
 
         The release makes the same predictions. It is made of the released model, plain
         numbers, and the public parameters of the fit. It has no seed, no learner that
-        was given as a parameter, and no vote, teacher or record.
+        was given as a parameter, and no vote, teacher or record, but for what a
+        released model itself keeps, as nearest neighbours keep their records.
 
         Raises
         ------
@@ -405,6 +407,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         if because:
             raise TypeError(f"{type(self).__name__} cannot be published: {because}")
         released = copy.deepcopy(replace(fitted, private={}))
+        _forget_seeds(released.model)
+        _forget_seeds(released.attributes)
         return self._with({**released.parameters, "_fitted": released})
 
     def unusable_records(self, X: Any, y: Any) -> dict[str, int]:
@@ -652,6 +656,30 @@ class Linear:
     def named(self) -> dict[str, Features]:
         """The fitted attributes."""
         return {"coef_": self.coef, "intercept_": self.intercept}
+
+
+def _forget_seeds(thing: Any) -> None:
+    """Let released scikit-learn models forget their seeds, from which those of the
+    fit could be guessed.
+    """
+    if isinstance(thing, Mapping):
+        parts = list(thing.values())
+    elif isinstance(thing, list | tuple):
+        parts = list(thing)
+    elif isinstance(thing, np.ndarray):
+        parts = thing.ravel().tolist() if thing.dtype.kind == "O" else []
+    elif isinstance(thing, BaseEstimator) or (
+        is_dataclass(thing) and not isinstance(thing, type)
+    ):
+        parts = list(vars(thing).values())
+    else:
+        return
+    if isinstance(thing, BaseEstimator):
+        for name in vars(thing):
+            if name.endswith("random_state"):
+                setattr(thing, name, None)
+    for part in parts:
+        _forget_seeds(part)
 
 
 def _plain(value: Any) -> Any:

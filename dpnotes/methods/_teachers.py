@@ -98,13 +98,18 @@ def _fit_quietly(
     learner: Any, X: Features, codes: Integers, n_classes: int, seed: int
 ) -> Any:
     """Fit a model that can predict, or return None; the result is a function only of
-    these records.
+    these records and the seed.
     """
+    # some learners draw from the global generators, which other teachers advance
+    before = np.random.get_state()  # noqa: NPY002
+    np.random.seed(seed)  # noqa: NPY002
     try:
         model = _fit_alone(learner, X, codes, n_classes, seed)
         model.predict(X[:1])
     except Exception:  # any failure would be one that private records decide
         return None
+    finally:
+        np.random.set_state(before)  # noqa: NPY002
     return model
 
 
@@ -238,7 +243,7 @@ class Teachers:
             asked = [_said(model, "predict", X, silent) for model in self.models]
             votes = np.stack(asked)
         else:
-            votes = np.asarray(self.models.votes(X))
+            votes = np.asarray(self.models.votes(X.copy()))
         counted = (votes >= 0) & (votes < self.n_classes) & self.present[:, None]
         code = np.min_scalar_type(self.n_classes)
         return np.where(counted, votes, self.n_classes).astype(code)
@@ -252,7 +257,7 @@ class Teachers:
         probability, [n_teachers, n].
         """
         if not isinstance(self.models, list):
-            return np.asarray(self.models.confidence(X) >= least)
+            return np.asarray(self.models.confidence(X.copy()) >= least)
         silent = np.zeros((len(X), 1))
         shares = [_said(model, "predict_proba", X, silent) for model in self.models]
         return np.stack([share.max(axis=1) >= least for share in shares])
@@ -265,7 +270,9 @@ def _said(
     if model is None:
         return silent
     try:
-        said = np.asarray(getattr(model, method)(X))
+        # a copy for each: a model that works in place would tell the next one, and
+        # whoever holds the rows, of its records
+        said = np.asarray(getattr(model, method)(X.copy()))
     except Exception:  # any failure would be one that private records decide
         return silent
     fits = (

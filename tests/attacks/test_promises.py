@@ -18,12 +18,14 @@ import pytest
 import sklearn
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from dpnotes import _gate as gate
 from dpnotes import methods
 from dpnotes.learners import NetworkClassifier
-from dpnotes.methods import BudgetExhausted, PrivateClassifier
+from dpnotes.methods import BudgetExhausted, ClassMeans, PrivateClassifier
+from dpnotes.preprocessing import PublicOneHot
 from tests.attacks.disclosure import leaves, outcome
 from tests.attacks.ours import SETTINGS, estimator, queries, table
 
@@ -529,3 +531,108 @@ def test_queries_are_shortened_as_records_are(name, given):
     counts = stretched[0].unusable_records(5 * X, Y)
     assert counts["longer than the norm"] == len(X)
     assert stretched[0].unusable_records(X, Y)["longer than the norm"] == 0
+
+
+class InPlace(ClassifierMixin, BaseEstimator):
+    """A learner that standardises its queries in place, as StandardScaler(copy=False)
+    does.
+    """
+
+    def fit(self, X, y):
+        self.classes_, self.mean_ = np.unique(y), X.mean(axis=0)
+        # draws from the global generator, which no random_state seeds
+        self.draw_ = np.random.random(len(X))[-1]  # noqa: NPY002
+        return self
+
+    def predict(self, X):
+        X -= self.mean_
+        return np.full(len(X), self.classes_[0])
+
+    def predict_proba(self, X):
+        self.predict(X)
+        return np.full((len(X), len(self.classes_)), 1 / len(self.classes_))
+
+
+def test_a_teacher_changes_neither_another_one_nor_the_queries():
+    rows = QUERIES.copy()
+    for name in ("SubsampleAggregate", "FilteredVote", "PATE", "DPBag", "Bagging"):
+        given = {"estimator": InPlace()}
+        if name in ("PATE", "DPBag"):
+            given |= {"student": LogisticRegression(), "public": rows}
+        estimator(name)(X, Y, **given).predict(rows)
+        assert (rows == QUERIES).all(), name
+
+
+def test_a_teacher_draws_nothing_that_another_one_decides():
+    from dpnotes.methods._teachers import fit_each
+
+    codes = np.unique(Y, return_inverse=True)[1]
+    how = {"n_classes": len(np.unique(Y)), "seed": 5, "n_jobs": None}
+    wide = fit_each(InPlace(), X, codes, [np.arange(9), np.arange(9, 18)], **how)
+    narrow = fit_each(InPlace(), X, codes, [np.arange(3), np.arange(9, 18)], **how)
+    assert wide[1].draw_ == narrow[1].draw_
+
+
+@pytest.mark.parametrize("name", ["PATE", "DPBag", "Bagging"])
+def test_a_release_remembers_no_seed(name):
+    def seeds(thing):
+        if isinstance(thing, BaseEstimator):
+            yield from (v for k, v in vars(thing).items() if k.endswith("random_state"))
+            parts = vars(thing).values()
+        elif isinstance(thing, list | tuple):
+            parts = thing
+        elif isinstance(thing, np.ndarray) and thing.dtype == object:
+            parts = thing.ravel()
+        else:
+            parts = getattr(thing, "__dict__", {}).values()
+        for part in parts:
+            yield from seeds(part)
+
+    given = {"estimator": RandomForestClassifier(2), "random_state": 77}
+    if name != "Bagging":
+        given["public"] = QUERIES.copy()
+    released = estimator(name)(X, Y, **given).publish()
+    assert not [seed for seed in seeds(released._fitted.model) if seed is not None]
+    released.predict(QUERIES)
+
+
+BIG = [2**53, 2**53 + 1]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda y: pd.Series(y, dtype="Int64"),
+        lambda y: pd.Series(pd.Categorical(y, categories=BIG)),
+        lambda y: pd.Index(y, dtype="Int64"),
+        lambda y: pd.DataFrame({"y": pd.array(y, dtype="Int64")}),
+    ],
+)
+def test_a_missing_cell_changes_no_other_one(made):
+    labels = [BIG[1], BIG[0], BIG[1]]
+    with_gap = [None, *labels[1:]]
+    assert gate.looked_up(made(labels), np.array(BIG)).tolist() == [1, 0, 1]
+    assert gate.looked_up(made(with_gap), np.array(BIG)).tolist() == [2, 0, 1]
+    frame = pd.DataFrame({"a": pd.Series(pd.Categorical(with_gap, categories=BIG))})
+    assert gate.cells(frame["a"])[1:] == labels[1:]
+
+
+class Raises:
+    def __array__(self, *_, **__):
+        raise RuntimeError("4711")
+
+
+@pytest.mark.parametrize("cell", [(1, 2), [3.0], Raises(), "x", None, np.ones(3)])
+def test_a_cell_of_a_list_decides_about_no_error(cell):
+    rows = [[cell, 1.0], [cell, 2.0]]
+    model = ClassMeans(1.0, 1e-5, classes=[0, 1], noise_seed=0)
+    assert model.fit(rows, [0, 1]).predict(rows).shape == (2,)
+    hidden = PublicOneHot([1.0, 2.0]).fit(rows).transform(rows)
+    assert len(hidden) == 2
+
+
+def test_masked_arrays_are_refused_by_their_type():
+    masked = np.ma.masked_array(X, mask=np.zeros_like(X, dtype=bool))
+    for arguments in ((masked, Y), (X, np.ma.masked_array(Y))):
+        with pytest.raises(TypeError, match="must not be a masked array"):
+            ClassMeans(1.0, classes=np.unique(Y).tolist()).fit(*arguments)
