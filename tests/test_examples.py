@@ -63,7 +63,7 @@ PRINTED = [
     (
         "scale = PublicScaler(",
         0.5,
-        "assuming: the number of records and norm=1 are public",
+        "assuming: the divisor of the loss and norm=1 are public",
     ),
     # without CIFAR-10; tests/lab/store/test_sweep.py computes rows on a cluster
     ("dask", None, "0 results finished"),

@@ -28,7 +28,7 @@ from dpnotes.methods._private import Learned, LogitRelease, Records
 STEPS, SIGNAL = (10, 100), 16.0
 LEARNING_RATES = {"sgd": 2.0, "momentum": 0.2, "adam": 0.01}
 NEVER = 900  # a probability of 2^-900
-ASSUMPTION = "n={}, which sets the scale of a step, is public"
+ASSUMPTION = "the number that sets the scale of a step is public"
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +107,8 @@ class DPSGD(LogitRelease):
         Definition of neighbouring data sets. ``"zero-out"`` hides the content of a
         record: the record could as well be empty, and an empty record moves no sum of
         gradients. The number of records is then public. ``"add-remove"`` hides whether
-        the record exists at all. The noise and epsilon are the same under both
-        adjacencies, and the number of records always sets the scale of a step.
+        the record exists at all; the scale of a step then needs the parameter ``n``.
+        The noise and epsilon are the same under both adjacencies.
     classes : sequence, optional
         All labels that can occur. By default they are taken from y, and the guarantee
         then covers all of the fitted estimator except ``classes_``. Omit them only if
@@ -200,7 +200,7 @@ class DPSGD(LogitRelease):
         train = self._train_linear if self.network is None else self._train_network
         model = train(X, codes, len(records.classes), settings)
         return Learned(
-            profile.with_(assumption=ASSUMPTION.format(self.n)),
+            profile.with_(assumption=ASSUMPTION),
             model,
             {"noise_multiplier_": noise},
             exact=False,

@@ -303,7 +303,7 @@ class Minimiser(LinearLoss):
         """Status, assumption, source and remark of a guarantee that rests on the
         sensitivity.
         """
-        public = f"the number of records and norm={self.norm:g} are public"
+        public = f"the divisor of the loss and norm={self.norm:g} are public"
         source = f"van der Maaten and Hannun (2020), Lemma 1 and {theorem}"
         if analysis == "tight":
             return {

@@ -298,7 +298,7 @@ class LossPerturbation(WeightRelease):
                 " it is not beyond two classes"
             )
             remark = f"{fixed}; {known}"
-        public = f"the number of records and norm={loss.norm:g} are public"
+        public = f"the divisor of the loss and norm={loss.norm:g} are public"
         exactly = (
             "the perturbed loss is minimised exactly (checked: the gradient of the sum"
             f" has a norm of at most {loss.gradient_fraction:g} K); "

@@ -720,7 +720,6 @@ def test_the_statement_says_that_the_number_of_records_is_protected():
     first, second = (model.statement_() for model in stated)
     assert first == second
     assert first.content["protection"]["records"].startswith("protected")
-    assert "n=50" in first.content["guarantee"]["profile"]["assumption"]
     assert fitted("Bagging").statement_().content["protection"]["records"] == "public"
 
 

@@ -154,7 +154,7 @@ def test_published_profile_says_what_is_wrong(digits):
         found = method.fit(*digits).profile_
         assert (found.status, remark in found.remark) == ("assumption", True)
     assert "minimised exactly" in found.assumption
-    assert "the number of records" in found.assumption
+    assert "the divisor of the loss" in found.assumption
 
 
 def test_a_minimiser_that_the_solver_misses_is_reached(digits):
@@ -174,7 +174,7 @@ def test_output_noise_makes_it_a_proof_and_hides_the_tolerance(digits, delta):
     model = LossPerturbation(1.0, delta, l2=0.1, device="cpu").fit(X, y)
     assert (model.profile_.status, model.profile_.implementation) == ("proved", "exact")
     assumed = (
-        "the number of records and norm=1 are public",
+        "the divisor of the loss and norm=1 are public",
         _private.PREPARED,
         _private.READ_OFF,
     )
