@@ -229,7 +229,7 @@ PAIR, GOOD = (
         ),
         (
             lambda: vote_counts(np.array([[0, 2]]), 2),
-            r"votes must be codes in 0\.\.1, got 0\.\.2",
+            r"votes must be codes in 0\.\.1, got others",
         ),
         (lambda: vote_counts(np.array([[0, -1]]), 2), "votes must be codes"),
     ],
