@@ -37,7 +37,7 @@ from dpnotes.methods._private import (
 )
 
 # of n l2 by default, so that there is a minimiser with little noise, too
-LEAST = 1.0
+LEAST = 0.1
 
 
 class Releases(NamedTuple):
@@ -68,7 +68,7 @@ class LinearEstimator(LogitAnswers):
         0: pure differential privacy.
     l2 : float, > 0, optional
         Weight of the penalty |W|^2/2 relative to the mean cross-entropy. Default: 100
-        norm^2 / (n epsilon), but at least 1 / n.
+        norm^2 / (n epsilon), but at least 0.1 / n.
     intercept : bool
         Fit a bias, as the weight of a constant feature 1. The bias is penalised, and
         the guarantee accounts for the constant feature.
@@ -210,7 +210,7 @@ class ModelSensitivity(WeightRelease):
         0: pure differential privacy.
     l2 : float, > 0, optional
         Weight of the penalty |W|^2/2 relative to the mean cross-entropy. Default: 100
-        norm^2 / (n epsilon), but at least 1 / n.
+        norm^2 / (n epsilon), but at least 0.1 / n.
     adjacency : {"zero-out", "replace-one", "add-remove"}
         Definition of neighbouring data sets. Replace-one needs twice the noise of the
         other two.

@@ -69,7 +69,7 @@ class LossPerturbation(WeightRelease):
     l2 : float, > 0, optional
         Weight of the penalty |W|^2/2 relative to the mean cross-entropy, in addition to
         the rho/n that the guarantee needs. Default: 10 norm^2 / (n epsilon), but at
-        least 1 / n.
+        least 0.1 / n.
     adjacency : {"zero-out", "add-remove", "replace-one"}
         Definition of neighbouring data sets. For replace-one the noise has twice the
         scale.

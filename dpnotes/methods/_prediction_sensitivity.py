@@ -53,7 +53,7 @@ class PredictionSensitivity(LinearEstimator):
         0: pure differential privacy.
     l2 : float, > 0, optional
         Weight of the penalty |W|^2/2 relative to the mean cross-entropy. Default: 100
-        norm^2 / (n epsilon), but at least 1 / n.
+        norm^2 / (n epsilon), but at least 0.1 / n.
     answers : int, >= 1
         Number of queries that can be answered; a repeated query counts again.
     adjacency : {"zero-out", "replace-one", "add-remove"}
