@@ -110,8 +110,8 @@ def cases() -> Iterator[Case]:
     yield from map(
         Case,
         (
-            ClassMeans(1e12, norm=1e4, noise_seed=0),
-            ClassMeans(1e11, 0.5, norm=1e4, noise_seed=0),
+            ClassMeans(1e12, norm=100.0, noise_seed=0),
+            ClassMeans(1e11, 0.5, norm=100.0, noise_seed=0),
         ),
     )
     yield Case(NoisyBoosting(1e11, 0.5, bounds=(-3.0, 3.0), noise_seed=0))

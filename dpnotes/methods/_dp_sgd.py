@@ -263,7 +263,7 @@ class DPSGD(LogitRelease):
 
         settings |= {"optimizer": self.optimizer, "momentum": self.momentum}
         if self.noise_seed is not None:  # secret noise cannot be drawn again
-            settings["checkpoint"] = own.checkpoint
+            settings["checkpoint"] = network.checkpoint
         models = fit_dp_sgd_network(build, images, codes, **settings)
         models.loss = np.full(len(models), np.nan)  # it was exact, without noise
         return _Model(models, images.shape[1:], settings["device"])
