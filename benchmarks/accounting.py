@@ -13,9 +13,9 @@ import torch
 from opacus.accountants.utils import get_noise_multiplier
 
 from dpnotes.accounting import dp_sgd_noise_multiplier, gaussian_sigma, soft_vote
+from dpnotes.accounting.papers import personalised_epsilon
 from dpnotes.learners import TouchedVotes, device_name
 from dpnotes.mechanisms import draw_partitions
-from dpnotes.methods import personalised_epsilon
 
 from ._common import RANDOM, Row, clock_of, gathering, timed
 

@@ -13,8 +13,6 @@ from dpnotes.methods._bagging import Bagging as Bagging
 from dpnotes.methods._class_means import ClassMeans as ClassMeans
 from dpnotes.methods._dp_sgd import DPSGD as DPSGD
 from dpnotes.methods._dpbag import DPBag as DPBag
-from dpnotes.methods._dpbag import personalised_epsilon as personalised_epsilon
-from dpnotes.methods._dpbag import squares_of_budget as squares_of_budget
 from dpnotes.methods._filtered_vote import FilteredVote as FilteredVote
 from dpnotes.methods._filtered_vote import VoteLedger as VoteLedger
 from dpnotes.methods._linear import Minimiser as Minimiser

@@ -4,7 +4,6 @@ and a student learns the vote.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
@@ -15,15 +14,16 @@ from sklearn.linear_model import LogisticRegression
 
 from dpnotes import accounting
 from dpnotes._validation import (
-    Floats,
     Integers,
-    array,
     at_least_one,
     one_of,
     positive,
-    real,
 )
-from dpnotes.accounting.papers import MOMENTS, personalised_moments, personalised_vote
+from dpnotes.accounting.papers import (
+    personalised_epsilon,
+    personalised_vote,
+    squares_of_budget,
+)
 from dpnotes.learners import TouchedVotes
 from dpnotes.mechanisms import Partitions, laplace_vote, stream
 from dpnotes.methods._answers import derived_seed
@@ -66,115 +66,6 @@ NO_GUARANTEE = (
     " number of labels alone can distinguish two neighbouring data sets with certainty,"
     " and no (epsilon, delta) with delta < 1 holds"
 )
-
-
-def personalised_epsilon(
-    squares: ArrayLike, *, n_partitions: int, beta: float, delta: float
-) -> Floats:
-    """Compute from sums of squares the epsilon of the paper's accountant, minimised
-    over integer moments 1 to 100.
-
-    Status: *per-instance*, as :func:`dpnotes.accounting.papers.personalised_moments`
-    explains. The best integer moment is next to the optimum over all real moments.
-
-    Parameters
-    ----------
-    squares : array_like of int, >= 0
-        Sums of the charges (k m)^2 over the answered queries;
-        :class:`dpnotes.learners.TouchedVotes` defines and computes the charges.
-    n_partitions : int, >= 1
-        Number of partitions, k in the formula.
-    beta : float, > 0
-        The paper's lambda, the inverse scale of the Laplace noise on each class, per
-        vote.
-    delta : float, in (0, 1)
-
-    Returns
-    -------
-    ndarray of float64, shape of ``squares``
-        Epsilon for each sum; 0 for a sum of 0.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is outside its range.
-
-    Source
-    ------
-    Jordon, Yoon and van der Schaar (2019), Theorem 4 and Algorithm 1.
-
-    Examples
-    --------
-    >>> personalised_epsilon([0, 11], n_partitions=1, beta=2 / 50, delta=1e-3).round(6)
-    array([0.      , 1.021411])
-    """
-    sums = array("squares", squares)
-    k = at_least_one("n_partitions", n_partitions)
-    beta = positive("beta", beta)
-    log_delta = math.log(
-        real("delta", delta, high=1.0, open_low=True, below="nothing would be spent")
-    )
-    totals = np.where(sums > 0, sums, 1.0) / k**2
-    best = np.sqrt(-log_delta / (2 * beta**2 * totals))
-    result = np.full(sums.shape, np.inf)
-    for order in _neighbours(best):
-        moments = totals * personalised_moments(order, inverse_scale=beta)
-        result = np.minimum(result, (moments - log_delta) / order)
-    return np.where(sums > 0, result, 0.0)
-
-
-def squares_of_budget(
-    epsilon: float, delta: float, *, n_partitions: int, beta: float
-) -> int:
-    """Compute the least sum of squares over the answered queries at which
-    :func:`personalised_epsilon` reaches epsilon.
-
-    Parameters
-    ----------
-    epsilon : float, > 0
-    delta : float, in (0, 1)
-    n_partitions, beta
-        See :func:`personalised_epsilon`.
-
-    Returns
-    -------
-    int, >= 1
-
-    Raises
-    ------
-    ValueError
-        If a parameter is outside its range.
-
-    Examples
-    --------
-    >>> squares_of_budget(
-    ...     1.0, 1e-3, n_partitions=10, beta=2 / 50
-    ... )  # 11 labels, all models agreed: 1100
-    1056
-    """
-    epsilon = positive("epsilon", epsilon)
-    k = at_least_one("n_partitions", n_partitions)
-    beta = positive("beta", beta)
-    lost = -math.log(
-        real("delta", delta, high=1.0, open_low=True, below="nothing would be spent")
-    )
-    # of (epsilon l - lost) / (l (l + 1))
-    best = np.asarray((lost + math.sqrt(lost**2 + epsilon * lost)) / epsilon)
-    reached = max(
-        float(
-            (epsilon * order - lost) / personalised_moments(order, inverse_scale=beta)
-        )
-        for order in _neighbours(best)
-    )
-    return max(1, math.ceil(reached * k**2))
-
-
-def _neighbours(best: Floats) -> tuple[Floats, Floats]:
-    """Integer moments on both sides of a real optimum, which is the only optimum of
-    the function.
-    """
-    below = np.clip(np.floor(best), MOMENTS[0], MOMENTS[-1])
-    return below, np.minimum(below + 1, MOMENTS[-1])
 
 
 @dataclass(eq=False, repr=False)

@@ -500,7 +500,10 @@ BAD = {
     "SGD, neighbours": [
         ({"neighbours": []}, "neighbours must be integers of shape"),
         ({"neighbours": [0.5]}, "neighbours must be integers of shape"),
-        ({"neighbours": [400]}, r"neighbours must be in 0\.\.399, got an entry outside"),
+        (
+            {"neighbours": [400]},
+            r"neighbours must be in 0\.\.399, got an entry outside",
+        ),
         ({"neighbours": [0]}, "neighbours must not hold replacement=0"),
         (
             {"replacement": 400},

@@ -13,16 +13,15 @@ from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 from dpnotes.accounting import noisy_vote
-from dpnotes.accounting.papers import personalised_answers, personalised_moments
-from dpnotes.learners import BoostedTreesClassifier
-from dpnotes.mechanisms import draw_partitions, hash_chunks, stream
-from dpnotes.methods import (
-    DPBag,
-    _dpbag,
+from dpnotes.accounting.papers import (
+    personalised_answers,
     personalised_epsilon,
-    secret_seed,
+    personalised_moments,
     squares_of_budget,
 )
+from dpnotes.learners import BoostedTreesClassifier
+from dpnotes.mechanisms import draw_partitions, hash_chunks, stream
+from dpnotes.methods import DPBag, _dpbag, secret_seed
 from tests.methods.conftest import Votes
 
 PERSONALISED = {"accountant": "personalised", "keep_votes": True}

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpnotes import _validation as check
 from dpnotes import data
 from dpnotes.accounting import noisy_vote_answers
+from dpnotes.accounting.papers import personalised_epsilon, squares_of_budget
 from dpnotes.lab import own_data
 from dpnotes.mechanisms import draw_partitions, laplace_vote, stream
 
@@ -211,11 +212,7 @@ def run(
     share the noise of these labels.
     """
     from dpnotes.learners import TouchedVotes
-    from dpnotes.methods import (
-        personalised_epsilon,
-        secret_seed,
-        squares_of_budget,
-    )
+    from dpnotes.methods import secret_seed
 
     records, secret, beta = thirds(dataset, seed), secret_seed(seed), 2 / n_teachers
     learn_seed, student_seed = (
