@@ -564,13 +564,23 @@ def test_a_teacher_changes_neither_another_one_nor_the_queries():
 
 
 def test_a_teacher_draws_nothing_that_another_one_decides():
-    from dpnotes.methods._teachers import fit_each
-
-    codes = np.unique(Y, return_inverse=True)[1]
-    how = {"n_classes": len(np.unique(Y)), "seed": 5, "n_jobs": None}
-    wide = fit_each(InPlace(), X, codes, [np.arange(9), np.arange(9, 18)], **how)
-    narrow = fit_each(InPlace(), X, codes, [np.arange(3), np.arange(9, 18)], **how)
-    assert wide[1].draw_ == narrow[1].draw_
+    """The first shard has more records in one fit than in the other."""
+    shards = np.where(np.arange(len(X)) < 9, 0, 1)
+    many, few = (
+        methods.fit_shards(
+            X[start:],
+            Y[start:],
+            n_classes=2,
+            n_models=2,
+            estimator=InPlace(),
+            shards=shards[start:],
+            together=False,
+            seed=5,
+        )
+        for start in (0, 6)
+    )
+    assert many.models[0].draw_ != few.models[0].draw_
+    assert many.models[1].draw_ == few.models[1].draw_
 
 
 @pytest.mark.parametrize("name", ["PATE", "DPBag", "Bagging"])
