@@ -367,6 +367,7 @@ def read_off(y: Any) -> tuple[NDArray[Any], Integers]:
     """
     if y is None:
         raise ValueError("y should be a 1d array of labels, got y=None")
+    _refuse_masked("y", y)
     labels = column_or_1d(y, warn=True)
     values = labels.tolist()
     if any(_is_missing(value) for value in values):

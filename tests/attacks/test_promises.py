@@ -646,3 +646,5 @@ def test_masked_arrays_are_refused_by_their_type():
     for arguments in ((masked, Y), (X, np.ma.masked_array(Y))):
         with pytest.raises(TypeError, match="must not be a masked array"):
             ClassMeans(1.0, classes=np.unique(Y).tolist()).fit(*arguments)
+        with pytest.raises(TypeError, match="must not be a masked array"):
+            ClassMeans(1.0).fit(*arguments)
