@@ -176,7 +176,13 @@ def training_time(
 
 @experiment("private_prediction.vote_network")
 def vote_network(
-    *, dataset: str, n_models: int, model: int, seed: int, device: str = "auto"
+    *,
+    dataset: str,
+    n_models: int,
+    model: int,
+    epochs: int,
+    seed: int,
+    device: str = "auto",
 ) -> dict[str, Any]:
     """One of the networks of Figure 7's votes, trained on its shard of the records, and
     its labels of the test rows.
@@ -188,6 +194,8 @@ def vote_network(
         Shards.
     model : int
         Which of them, from 0 on.
+    epochs : int
+        Of its training.
     seed : int
     device : str
 
@@ -201,7 +209,8 @@ def vote_network(
     from dpnotes.lab.private_prediction import networks
 
     arrays = data.load(dataset)
-    found = networks.vote_of(arrays, model, n_models, seed=seed, device=device)
+    how: dict[str, Any] = {"epochs": epochs, "seed": seed, "device": device}
+    found = networks.vote_of(arrays, model, n_models, **how)
     accuracy = float(np.mean(found == arrays.y_test))
     return {"accuracy": accuracy, "votes": as_text(found), **_origin(arrays, device)}
 
@@ -214,6 +223,7 @@ def network(
     epsilon: float | None,
     answers: int | None,
     clipping_norm: float | None = None,
+    epochs: int,
     seed: int,
     device: str = "auto",
 ) -> dict[str, Any]:
@@ -223,15 +233,17 @@ def network(
     Parameters
     ----------
     method : {"non_private", "dp_sgd", "subsample_aggregate"}
-        The paper's settings: batches of 600, rate 0.1, divided by 10 three times, flips
-        and crops; DP-SGD 100 epochs, 16 models of 500 epochs for the votes, which are
-        rows of :func:`vote_network`, 500 epochs without privacy.
+        The paper's settings, but for the epochs: batches of 600, rate 0.1, divided by
+        10 three times, flips and crops; 16 models for the votes, which are rows of
+        :func:`vote_network`.
     dataset : {"cifar10"}
     epsilon : float or None
     answers : int or None
         Of subsample-and-aggregate.
     clipping_norm : float or None
         Of DP-SGD; the learning rate is 0.1 / clipping_norm.
+    epochs : int
+        Of the training of a network. The paper's are 100 for DP-SGD, 500 for the others.
     seed : int
     device : str
 
@@ -251,7 +263,7 @@ def network(
         rows = shared_rows(
             VOTE_NETWORKS,
             vote_network,
-            grids.vote_networks(dataset, seed),
+            grids.vote_networks(dataset, seed, epochs),
             {"device": device},
         )
         votes = np.stack([as_codes(text) for text in rows["votes"]])
@@ -264,6 +276,7 @@ def network(
             arrays,
             epsilon=epsilon,
             clipping_norm=clipping_norm,
+            epochs=epochs,
             seed=seed,
             device=device,
         )
@@ -281,6 +294,7 @@ def network_setting(
     clipping_norm: float,
     epsilon: float,
     epochs: int,
+    whole_epochs: int,
     seed: int,
     device: str = "auto",
 ) -> dict[str, Any]:
@@ -294,6 +308,8 @@ def network_setting(
         The candidate; the learning rate is 0.1 / clipping_norm.
     epsilon : float
         The noise is that of a whole training with this epsilon, at delta = 1e-5.
+    whole_epochs : int
+        Of the whole training.
     epochs : int
         Of this training; its rate is divided by 10 three times.
     seed : int
@@ -312,13 +328,15 @@ def network_setting(
         "clipping_norm": clipping_norm,
         "epsilon": epsilon,
         "epochs": epochs,
+        "whole_epochs": whole_epochs,
     }
     accuracy, noise = networks.setting(arrays, **given, seed=seed, device=device)
     return {"accuracy": accuracy, "noise": noise, **_origin(arrays, device)}
 
 
-# of a core: 500 epochs on a sixteenth of the records, 100 of DP-SGD
-VOTE_HOURS, DP_SGD_HOURS = 2.6, 7.8
+# of a core, for an epoch on a sixteenth of the records, and an epoch of DP-SGD
+VOTE_EPOCH = 2.6 * 3600 / 500
+DP_SGD_EPOCH = 7.8 * 3600 / 100
 GPU_SPEEDUP = 50.0  # an estimate
 
 
@@ -339,19 +357,20 @@ def _network_seconds(parameters: Mapping[str, Any]) -> float:
     """Of one core, by images a second that were measured; votes take seconds once
     their networks are there.
     """
-    if parameters["method"] == "subsample_aggregate":
-        networks = grids.vote_networks(parameters["dataset"], parameters["seed"])
-        return 30.0 + VOTE_HOURS * 3600 * len(
-            lacking(VOTE_NETWORKS, vote_network, networks)
-        )
-    return 3600 * (
-        DP_SGD_HOURS if parameters["method"] == "dp_sgd" else VOTE_HOURS * grids.VOTERS
-    )
+    epochs = float(parameters["epochs"])
+    if parameters["method"] == "dp_sgd":
+        return DP_SGD_EPOCH * epochs
+    if parameters["method"] == "non_private":
+        return VOTE_EPOCH * epochs * grids.VOTERS
+    asked = (parameters["dataset"], parameters["seed"], parameters["epochs"])
+    networks = grids.vote_networks(*asked)
+    missing = lacking(VOTE_NETWORKS, vote_network, networks)
+    return 30.0 + VOTE_EPOCH * epochs * len(missing)
 
 
 def _setting_seconds(parameters: Mapping[str, Any]) -> float:
-    # of 100 epochs; four fifths of the rows
-    return DP_SGD_HOURS * 36 * float(parameters["epochs"]) * 0.8
+    # on four fifths of the rows
+    return DP_SGD_EPOCH * float(parameters["epochs"]) * 0.8
 
 
 _TRADED: Tolerance = {"accuracy": 0.01, "accuracy_std": 5e-4, "noise": 1e-6}
@@ -387,7 +406,7 @@ _RUNS: tuple[Run, ...] = (
         vote_network,
         grids.vote_networks,
         _TRAINED,
-        lambda parameters: VOTE_HOURS * 3600,
+        lambda parameters: VOTE_EPOCH * float(parameters["epochs"]),
         GPU_SPEEDUP,
     ),
     ("networks", network, grids.networks, _VOTED, _network_seconds, GPU_SPEEDUP),

@@ -19,7 +19,6 @@ from dpnotes.methods import DPSGD, fit_shards
 
 METHODS = ("non_private", "dp_sgd", "subsample_aggregate")
 DELTA = 1e-5
-EPOCHS, DP_EPOCHS = 500, 100
 BATCH, RATE = 600, 0.1
 HELD_OUT = 10_000  # last training rows, while it is chosen
 REPEATS = 100
@@ -53,17 +52,19 @@ def labels(
     *,
     epsilon: float | None,
     clipping_norm: float | None,
+    epochs: int,
     seed: int,
     device: str,
 ) -> tuple[NDArray[np.int64], float | None]:
     """Labels of the test rows, shape [1, n_test], that one network gives, and the
     noise.
     """
-    network = _network(arrays, seed=seed, device=device)
+    network = _network(arrays, epochs=epochs, seed=seed, device=device)
     given: dict[str, Any] = {
         "epsilon": epsilon,
         "delta": DELTA,
         "clipping_norm": clipping_norm,
+        "epochs": epochs,
     }
     model: Any = (
         network
@@ -80,6 +81,7 @@ def setting(
     clipping_norm: float,
     epsilon: float,
     epochs: int,
+    whole_epochs: int,
     seed: int,
     device: str,
 ) -> tuple[float, float]:
@@ -96,7 +98,7 @@ def setting(
     )
     whole = {
         "sample_rate": BATCH / len(own.X_train),
-        "steps": DP_EPOCHS * (len(own.X_train) // BATCH),
+        "steps": whole_epochs * (len(own.X_train) // BATCH),
     }
     noise = float(
         accounting.dp_sgd_noise_multiplier(epsilon, DELTA, accountant="pld", **whole)
@@ -106,7 +108,7 @@ def setting(
         "epochs": epochs,
         "noise_multiplier": noise,
     }
-    network = _network(own, seed=seed, device=device)
+    network = _network(own, epochs=epochs, seed=seed, device=device)
     model = _dp_sgd(network, own, seed=seed, device=device, **given).fit(
         own.X_train, own.y_train
     )
@@ -118,7 +120,7 @@ def _dp_sgd(
     arrays: Dataset,
     *,
     clipping_norm: float,
-    epochs: int | None = None,
+    epochs: int,
     seed: int,
     device: str,
     **noise: Any,
@@ -126,7 +128,7 @@ def _dp_sgd(
     """The network trained by DP-SGD, its rate divided by ten three times, as without
     privacy.
     """
-    epoch, epochs = len(arrays.X_train) // BATCH, epochs or DP_EPOCHS
+    epoch = len(arrays.X_train) // BATCH
     factors = np.repeat(epoch_factors(_schedule(epochs), epochs), epoch)
     rounds: dict[str, Any] = {
         "sample_rate": BATCH / len(arrays.X_train),
@@ -161,12 +163,13 @@ class _One:
 
 
 def vote_of(
-    arrays: Dataset, model: int, n_models: int, *, seed: int, device: str
+    arrays: Dataset, model: int, n_models: int, *, epochs: int, seed: int, device: str
 ) -> NDArray[np.int64]:
     """Labels of the test rows, shape [n_test], by the network on one of disjoint
     shards of the records.
     """
-    learner = _One(_network(arrays, seed=seed, device=device), model)
+    network = _network(arrays, epochs=epochs, seed=seed, device=device)
+    learner = _One(network, model)
     X, y, n_classes = arrays.X_train, arrays.y_train, arrays.n_classes
     fit = fit_shards(
         X, y, n_classes=n_classes, n_models=n_models, estimator=learner, seed=seed
@@ -180,9 +183,11 @@ def _schedule(epochs: int) -> dict[int, float]:
     return {epochs * quarter // 4: 0.1**quarter for quarter in (1, 2, 3)}
 
 
-def _network(arrays: Dataset, *, seed: int, device: str) -> NetworkClassifier:
+def _network(
+    arrays: Dataset, *, epochs: int, seed: int, device: str
+) -> NetworkClassifier:
     steps: dict[str, Any] = {
-        "epochs": EPOCHS,
+        "epochs": epochs,
         "batch_size": BATCH,
         "learning_rate": RATE,
         "optimizer": "momentum",
@@ -190,7 +195,7 @@ def _network(arrays: Dataset, *, seed: int, device: str) -> NetworkClassifier:
     kind: dict[str, Any] = {
         "architecture": "residual",
         "augmentation": "crop-flip",
-        "schedule": _schedule(EPOCHS),
+        "schedule": _schedule(epochs),
     }
     own: dict[str, Any] = {
         "device": device,

@@ -162,7 +162,6 @@ def images(monkeypatch):
         name="cifar10", split="original", digest="cifar10:0", **shape, **split
     )
     monkeypatch.setattr(data, "load", lambda name: images)
-    monkeypatch.setattr(networks, "EPOCHS", 1)
     monkeypatch.setattr(networks, "BATCH", 12)
     monkeypatch.setattr(grids, "VOTERS", 3)
     return images
@@ -174,7 +173,7 @@ def test_networks_of_a_vote_are_rows_that_all_votes_share(
     """Each is, bit for bit, the one that is fitted with all others; a sweep of votes
     trains each once.
     """
-    learner = networks._network(images, seed=0, device="cpu")
+    learner = networks._network(images, epochs=1, seed=0, device="cpu")
     together = methods.fit_shards(
         images.X_train,
         images.y_train,
@@ -184,7 +183,7 @@ def test_networks_of_a_vote_are_rows_that_all_votes_share(
         seed=0,
     ).votes(images.X_test)
     votes = [
-        {"method": "subsample_aggregate", "dataset": "cifar10", "seed": 0}
+        {"method": "subsample_aggregate", "dataset": "cifar10", "seed": 0, "epochs": 1}
         | {"epsilon": e, "answers": b}
         for e, b in ((1.0, 10), (5.0, 10), (5.0, 1))
     ]
@@ -215,11 +214,11 @@ def test_networks_of_a_vote_are_rows_that_all_votes_share(
 
 def test_the_clipping_norm_is_chosen_on_held_out_rows(images, monkeypatch):
     monkeypatch.setattr(networks, "HELD_OUT", 12)
-    monkeypatch.setattr(networks, "DP_EPOCHS", 2)
     given = {
         "dataset": "cifar10",
         "epsilon": 1.0,
         "epochs": 1,
+        "whole_epochs": 2,
         "seed": 0,
         "device": "cpu",
     }
