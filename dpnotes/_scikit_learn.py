@@ -1,4 +1,4 @@
-"""The bases of an estimator, with types.
+"""The bases of an estimator, with types, and the form of its decision values.
 
 scikit-learn has none, and for a class whose base has no types a type checker lets any
 argument pass: ``ModelSensitivity("1.0", l2=0.1)``.
@@ -6,6 +6,7 @@ argument pass: ``ModelSensitivity("1.0", l2=0.1)``.
 
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
@@ -32,3 +33,12 @@ else:
     from sklearn.base import ClassifierMixin as ClassifierMixin
     from sklearn.base import OneToOneFeatureMixin as OneToOneFeatureMixin
     from sklearn.base import TransformerMixin as TransformerMixin
+
+
+def decision_values(logits: NDArray[Any]) -> NDArray[Any]:
+    """Convert logits [n, C] to scikit-learn's decision values: the logits, or for
+    two classes their difference [n].
+    """
+    if logits.shape[1] == 2:
+        return np.asarray(logits[:, 1] - logits[:, 0])
+    return logits

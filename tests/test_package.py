@@ -131,6 +131,27 @@ assert not {"torch", "sklearn"} & {*sys.modules}""",
         assert done.returncode == 0, done.stderr
 
 
+def test_pytorch_is_imported_when_a_model_is_trained():
+    """What commands and estimators need before that is quick to import."""
+    code = """
+import sys
+import dpnotes.data, dpnotes.learners, dpnotes.methods
+import dpnotes.lab.backlog, dpnotes.lab.chapters, dpnotes.lab.cli
+import dpnotes.lab.guarantee, dpnotes.lab.own_training
+assert not {"torch", "sklearn"} & {*sys.modules}
+import numpy
+import dpnotes.auditing, dpnotes.comparing, dpnotes.preprocessing
+for name in dir(dpnotes.methods):
+    getattr(dpnotes.methods, name)
+dpnotes.ClassMeans(1.0).fit(numpy.eye(4), [0, 1, 0, 1]).predict_proba(numpy.eye(4))
+assert "torch" not in sys.modules
+dpnotes.LossPerturbation(1.0).fit(numpy.eye(4), [0, 1, 0, 1])
+assert "torch" in sys.modules
+"""
+    done = without([], code)
+    assert done.returncode == 0, done.stderr
+
+
 def test_light_commands_do_not_need_the_book():
     light = "import dpnotes.lab.cli, dpnotes.lab.guarantee, dpnotes.lab.own_training"
     assert without({*EXTRAS["book"]} - {*EXTRAS["learn"]}, light).returncode == 0

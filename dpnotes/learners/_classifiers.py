@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from dpnotes import _validation as check
-from dpnotes._scikit_learn import BaseEstimator, ClassifierMixin
+from dpnotes._scikit_learn import BaseEstimator, ClassifierMixin, decision_values
 from dpnotes._validation import Features, Integers
 from dpnotes.learners._architectures import (
     convolutional_network,
@@ -137,13 +137,6 @@ class LinearClassifier(LogitClassifier):
     def decision_function(self, X: Any) -> Features:
         """Logits, shape [n, n_classes]; for two classes their difference, shape [n]."""
         return decision_values(self._queries(X) @ self.coef_.T + self.intercept_)
-
-
-def decision_values(logits: Features) -> Features:
-    """Convert logits [n, C] to scikit-learn's decision values: the logits, or for
-    two classes their difference [n].
-    """
-    return np.asarray(logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

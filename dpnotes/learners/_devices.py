@@ -45,22 +45,6 @@ def device_name(device: str) -> str:
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Restrict PyTorch to one CPU thread within a block.
-
-    The steps of small models are too short to be shared between threads; if shared,
-    they take much longer on busy cores. To train several models at once, use several
-    processes, each with one thread.
-    """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-
-
-@contextmanager
 def full_float32() -> Iterator[None]:
     """Keep all digits of float32 in products and convolutions within a block, and let
     cuDNN take only algorithms that repeat their results.

@@ -38,7 +38,6 @@ from dpnotes.learners._devices import (
     choose_device,
     fit_groups,
     full_float32,
-    one_thread,
     slices,
     spawned_seed,
     torch_generator,
@@ -46,6 +45,7 @@ from dpnotes.learners._devices import (
 from dpnotes.learners._logistic import LogisticModels
 from dpnotes.learners._network_training import check_data, check_network
 from dpnotes.learners._networks import Build, Networks
+from dpnotes.learners._threads import one_thread
 
 WEIGHTS, BATCHES, NOISE = range(3)  # what the streams of a model are for
 # numbers that a GPU draws for one model at once: a fixed size, since it decides the

@@ -22,7 +22,6 @@ from dpnotes.learners._devices import (
     choose_device,
     full_float32,
     memory_named,
-    one_thread,
     row_subsets,
     slices,
     torch_generator,
@@ -33,6 +32,7 @@ from dpnotes.learners._network_training import (
     check_network,
     load_weights,
 )
+from dpnotes.learners._threads import one_thread
 
 QUERY_ROWS = 2048  # rows of one forward pass when predicting: a few MB of activations
 QUERY_MODELS = 16  # models of one forward pass where they are batched

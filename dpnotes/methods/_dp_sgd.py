@@ -5,24 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from sklearn.base import clone
 
-from dpnotes import accounting
+from dpnotes import accounting, learners
 from dpnotes._validation import Features, Integers, at_least_one
-from dpnotes.learners import (
-    LogisticModels,
-    NetworkClassifier,
-    Networks,
-    fit_dp_sgd_linear,
-    fit_dp_sgd_network,
-)
 from dpnotes.mechanisms import normal_floats
 from dpnotes.methods._answers import short_seeds
 from dpnotes.methods._private import Learned, LogitRelease, Records
+
+if TYPE_CHECKING:
+    import torch
 
 # by default: few where n / sigma is at most so many times the root of the columns
 STEPS, SIGNAL = (10, 100), 16.0
@@ -44,7 +39,7 @@ class _Model:
     device : str
     """
 
-    models: LogisticModels | Networks
+    models: learners.LogisticModels | learners.Networks
     shape: tuple[int, ...]
     device: str
 
@@ -156,7 +151,7 @@ class DPSGD(LogitRelease):
     delta: float | None = None
     _: KW_ONLY
     noise_multiplier: float | None = None
-    network: NetworkClassifier | Sequence[int] | None = None
+    network: learners.NetworkClassifier | Sequence[int] | None = None
     clipping_norm: float = 1.0
     sample_rate: float = 1.0
     steps: int | None = None
@@ -230,7 +225,7 @@ class DPSGD(LogitRelease):
                 f" optimizer={self.optimizer!r}"
             )
         momentum = self.momentum if self.optimizer == "momentum" else 0.0
-        models = fit_dp_sgd_linear(
+        models = learners.fit_dp_sgd_linear(
             X, codes, n_classes=n_classes, momentum=momentum, **settings
         )
         return _Model(models, X.shape[1:], settings["device"])
@@ -239,7 +234,7 @@ class DPSGD(LogitRelease):
         self, X: Features, codes: Integers, n_classes: int, settings: dict[str, Any]
     ) -> _Model:
         network = self.network
-        if not isinstance(network, NetworkClassifier):
+        if not isinstance(network, learners.NetworkClassifier):
             if not (
                 isinstance(network, list | tuple)
                 and network
@@ -250,9 +245,11 @@ class DPSGD(LogitRelease):
                     " dpnotes.learners.NetworkClassifier"
                 )
                 raise TypeError(f"network must be {known}, got network={network!r}")
-            network = NetworkClassifier(None, architecture="mlp", hidden=tuple(network))
+            network = learners.NetworkClassifier(
+                None, architecture="mlp", hidden=tuple(network)
+            )
         # what an earlier fit left on it stays there
-        own: NetworkClassifier = clone(network)
+        own: learners.NetworkClassifier = clone(network)
         images = own.as_images(X)
 
         def build(generator: torch.Generator) -> torch.nn.Module:
@@ -264,6 +261,6 @@ class DPSGD(LogitRelease):
         settings |= {"optimizer": self.optimizer, "momentum": self.momentum}
         if self.noise_seed is not None:  # secret noise cannot be drawn again
             settings["checkpoint"] = network.checkpoint
-        models = fit_dp_sgd_network(build, images, codes, **settings)
+        models = learners.fit_dp_sgd_network(build, images, codes, **settings)
         models.loss = np.full(len(models), np.nan)  # it was exact, without noise
         return _Model(models, images.shape[1:], settings["device"])

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.linear_model import LogisticRegression
 
-from dpnotes import accounting
+from dpnotes import accounting, learners
 from dpnotes._validation import (
     Integers,
     at_least_one,
@@ -24,7 +24,6 @@ from dpnotes.accounting.papers import (
     personalised_vote,
     squares_of_budget,
 )
-from dpnotes.learners import TouchedVotes
 from dpnotes.mechanisms import Partitions, laplace_vote, stream
 from dpnotes.methods._answers import derived_seed
 from dpnotes.methods._private import Learned, Records
@@ -365,7 +364,7 @@ class DPBag(StudentVote):
         """
         k = self.n_partitions
         limit = squares_of_budget(self.epsilon, self.delta, n_partitions=k, beta=beta)
-        touched = TouchedVotes(
+        touched = learners.TouchedVotes(
             np.vstack([cut.chunk, cut.joining]),
             n_teachers=self.n_models,
             n_classes=n_classes,

@@ -15,6 +15,7 @@ from scipy.linalg import helmert
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
+from dpnotes import learners
 from dpnotes._validation import (
     Features,
     Floats,
@@ -24,7 +25,6 @@ from dpnotes._validation import (
     positive,
 )
 from dpnotes.accounting import logistic_constants, minimiser_sensitivity
-from dpnotes.learners import LogisticModels, fit_multinomial_logistic
 from dpnotes.mechanisms import add_gaussian, add_norm_noise, stream
 
 # of K/n, half the gradient that one record can change: the norm at which a fit counts
@@ -86,13 +86,13 @@ class LinearLoss:
         rows[:, : X.shape[1]] = X
         return rows
 
-    def models(self, weights: Features) -> LogisticModels:
+    def models(self, weights: Features) -> learners.LogisticModels:
         """Models from weights [R, C, d], with any bias in the last column and
         without diagnostics of the fit.
         """
         R, C, d = weights.shape
         columns = d - int(self.intercept)
-        return LogisticModels(
+        return learners.LogisticModels(
             np.ascontiguousarray(weights[:, :, :columns]),
             weights[:, :, columns] if self.intercept else np.zeros((R, C)),
             gradient_norm=np.full(R, np.nan),
@@ -137,7 +137,7 @@ class LinearTask:
         m, n_classes = len(self.X), self.loss.n_classes
         if not m:
             return np.zeros((n_classes, self.X.shape[1]))
-        models = fit_multinomial_logistic(
+        models = learners.fit_multinomial_logistic(
             self.X,
             self.y,
             np.arange(m)[None],

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpnotes import learners
 from dpnotes._validation import Features, at_least_one, positive, real
 from dpnotes.accounting import (
     PrivacyProfile,
@@ -19,7 +20,6 @@ from dpnotes.accounting import (
     norm_noise_rate,
     pure,
 )
-from dpnotes.learners import LogisticModels
 from dpnotes.methods._linear import (
     MAX_ITERATIONS,
     Minimiser,
@@ -52,7 +52,7 @@ class Releases(NamedTuple):
         all.
     """
 
-    models: LogisticModels
+    models: learners.LogisticModels
     profile: PrivacyProfile
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from dpnotes import learners
 from dpnotes._validation import Features, Floats, at_least_one, positive
 from dpnotes.accounting import (
     ObjectiveNoise,
@@ -24,7 +25,6 @@ from dpnotes.accounting import (
     objective_perturbation,
     pure,
 )
-from dpnotes.learners import fit_perturbed_logistic
 from dpnotes.mechanisms import add_gaussian, add_norm_noise
 from dpnotes.methods._linear import LinearLoss, linear_task, noisy, streams
 from dpnotes.methods._linear_estimators import (
@@ -212,7 +212,7 @@ class LossPerturbation(WeightRelease):
                     "tolerance": task.solver_tolerance,
                     "max_iterations": max_iterations,
                 }
-                models = fit_perturbed_logistic(
+                models = learners.fit_perturbed_logistic(
                     task.X, task.y, linear=linear, start=start, **problem
                 )
                 weights = np.asarray(models.weights, dtype=np.float64)

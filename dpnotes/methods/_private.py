@@ -34,10 +34,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, check_consistent_length
 
 from dpnotes import _gate as gate
-from dpnotes._scikit_learn import BaseEstimator, ClassifierMixin
+from dpnotes._scikit_learn import BaseEstimator, ClassifierMixin, decision_values
 from dpnotes._validation import Booleans, Features, Integers, one_of, positive, real
 from dpnotes.accounting import PrivacyProfile, PrivacyStatement, statement
-from dpnotes.learners import decision_values
 from dpnotes.methods._answers import Randomness, secret_seed
 
 PREPARED = "rows were prepared without looking at them together"

@@ -6,18 +6,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from dpnotes import accounting
+from dpnotes import accounting, learners
 from dpnotes._validation import Features, Floats, at_least_one, one_of, positive, real
 from dpnotes.accounting import PrivacyProfile
-from dpnotes.learners import fit_sgd
 from dpnotes.mechanisms import add_gaussian
 from dpnotes.methods._answers import secret_seed
+from dpnotes.methods._logistic_loss import Constants, logistic_loss
 from dpnotes.methods._private import Learned, Linear, LogitRelease, Records
 
 SENSITIVITIES = ("proved", "published")
@@ -30,29 +30,6 @@ OBSERVED = (
     " sensitivity, which is below the proved bound"
 )
 BATCH, PASSES = 50, 2  # by default
-
-
-class Constants(NamedTuple):
-    """Constants of the loss ``log(1 + exp(-y (w'x + b)))`` in (w, b), for rows whose
-    norm is at most a bound.
-    """
-
-    lipschitz: float
-    smoothness: float
-
-
-def logistic_loss(norm: float) -> Constants:
-    """Compute the Lipschitz and smoothness constants for rows of at most this norm,
-    plus the intercept's feature 1.
-
-    Examples
-    --------
-    >>> lipschitz, smoothness = logistic_loss(1.0)
-    >>> round(lipschitz, 4), smoothness
-    (1.4142, 0.5)
-    """
-    norm = positive("norm", norm)
-    return Constants(math.hypot(norm, 1.0), (norm**2 + 1) / 4)
 
 
 @dataclass(eq=False, repr=False)
@@ -417,7 +394,7 @@ class AugmentedSGD(BinaryRelease):
             name: getattr(self, name)
             for name in ("steps", "batch_size", "learning_rate", "device")
         }
-        runs = fit_sgd(
+        runs = learners.fit_sgd(
             *records.standing_in(),
             empty=~records.kept,
             n_runs=1,

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpnotes import accounting
+from dpnotes import accounting, learners
 from dpnotes._validation import Features, at_least_one, one_of
 from dpnotes.accounting import ADJACENCIES, soft_vote_beta
-from dpnotes.learners import LogisticClassifier
 from dpnotes.mechanisms import Partitions, soft_vote, stream
 from dpnotes.methods._answers import InferenceBudget, derived_seed
 from dpnotes.methods._linear_estimators import checked_epsilon_delta, guarantee_text
@@ -89,7 +88,7 @@ def fit_shards(
     else:
         cut = partitions_of(len(X), shards, (len(X),), n_chunks=n_models, seed=seed)
     learner = (
-        LogisticClassifier(l2=l2, tolerance=TOLERANCE, device=device)
+        learners.LogisticClassifier(l2=l2, tolerance=TOLERANCE, device=device)
         if estimator is None
         else estimator
     )

@@ -14,6 +14,7 @@ from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
+from dpnotes import learners
 from dpnotes._gate import quiet
 from dpnotes._validation import (
     Booleans,
@@ -24,7 +25,6 @@ from dpnotes._validation import (
     codes,
     jobs,
 )
-from dpnotes.learners import fit_binary_logistic, fit_multinomial_logistic
 from dpnotes.mechanisms import Partitions, draw_partitions
 from dpnotes.methods._private import PROTECTS_N, PrivateClassifier, Records
 
@@ -166,9 +166,11 @@ class LogisticTeachers:
             rows = np.stack([subsets[model] for model in models])
             l2 = 1 / (self.C * int(size))
             if n_classes == 2:
-                fitted = fit_binary_logistic(X, y, rows, l2=l2, device=self.device)
+                fitted = learners.fit_binary_logistic(
+                    X, y, rows, l2=l2, device=self.device
+                )
             else:
-                fitted = fit_multinomial_logistic(
+                fitted = learners.fit_multinomial_logistic(
                     X,
                     y,
                     rows,

@@ -35,8 +35,8 @@ QUERIES = queries(7)
 CONSTANTS = {"n": 50, "n_models": 5, "linear_share": 0.5, "n_trees": 2}
 EXPORTED = [
     kind
-    for name, kind in vars(methods).items()
-    if name[0] != "_" and isinstance(kind, type) and issubclass(kind, PrivateClassifier)
+    for kind in map(methods.__getattr__, dir(methods))
+    if isinstance(kind, type) and issubclass(kind, PrivateClassifier)
 ]
 
 

@@ -28,7 +28,6 @@ from dpnotes.lab.bagging.networks import (
     network,
     shards,
 )
-from dpnotes.preprocessing import OrientedGradients
 
 # of the confidences of one record; a record on which all networks agree to the last
 # digit
@@ -711,6 +710,8 @@ def _features(dataset: str, split: str) -> Task:
     """Handcrafted features of an image set: the strongest simple baseline (Tramer,
     Boneh 2021).
     """
+    from dpnotes.preprocessing import OrientedGradients
+
     arrays, X, y, X_score, y_score = load(dataset, split)
     hog = OrientedGradients(arrays.image_shape or ())
     return arrays, hog.fit_transform(X), y, hog.fit_transform(X_score), y_score

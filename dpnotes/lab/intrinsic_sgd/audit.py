@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
+from dpnotes import learners
 from dpnotes._validation import Features, Integers
 from dpnotes.accounting import audit_delta, audit_epsilon, audit_mu, clopper_pearson
 from dpnotes.lab.intrinsic_sgd.runs import Setting
-from dpnotes.learners import fit_sgd, one_thread
+from dpnotes.learners import one_thread
 
 REAL = ("typical", "only holder")  # other records are constructed
 CONFIDENCE = 0.95
@@ -45,7 +46,7 @@ class Pair(NamedTuple):
             "neighbours": [self.place],
             "replacement": (self.record, self.label),
         }
-        fitted = fit_sgd(
+        fitted = learners.fit_sgd(
             self.X,
             self.y,
             **pair,
@@ -69,7 +70,7 @@ class Pair(NamedTuple):
             "learning_rate": 1.0,
             "checkpoints": [0],
         }
-        start = fit_sgd(
+        start = learners.fit_sgd(
             self.X,
             self.y,
             n_runs=1,

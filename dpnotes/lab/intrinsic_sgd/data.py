@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpnotes import data
+from dpnotes import data, methods
 from dpnotes._validation import Features, Integers
 from dpnotes.data import to_unit_ball, to_unit_sphere
 from dpnotes.lab import own_data
-from dpnotes.methods import longest_row
 
 UNSCALED = "mnist-unscaled"
 ROUNDING = 1e-6  # relative, of a row that was scaled to norm 1 in float32
@@ -59,7 +58,7 @@ class Records(NamedTuple):
     @property
     def longest(self) -> float:
         """Largest norm of a training row."""
-        return longest_row(self.X)
+        return methods.longest_row(self.X)
 
 
 @functools.lru_cache(maxsize=1)
@@ -157,7 +156,7 @@ def digits(scaling: str, projection: int) -> Records:
     if scaling == "rows":
         X, X_test = to_unit_sphere(X), to_unit_sphere(X_test)
     if scaling == "largest row":
-        X, X_test = X / longest_row(X), X_test / longest_row(X)
+        X, X_test = X / methods.longest_row(X), X_test / methods.longest_row(X)
     if scaling == "features":
         X, X_test = ((rows - X.mean(axis=0)) / X.std(axis=0) for rows in (X, X_test))
     X, X_test = X.astype(np.float64), X_test.astype(np.float64)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from dpnotes import data
+from dpnotes import data, learners, methods
 from dpnotes._validation import Features
 from dpnotes.accounting.papers import augmenting_sigma
 from dpnotes.lab import experiment
@@ -28,8 +28,7 @@ from dpnotes.lab.intrinsic_sgd.data import (
     resplit,
 )
 from dpnotes.lab.intrinsic_sgd.runs import Setting
-from dpnotes.learners import device_name, one_thread
-from dpnotes.methods import NoisySGD, noisy_descents
+from dpnotes.learners import one_thread
 
 DRAWS = 2  # of the added noise for each model
 SHARED_SEED = 0  # of NumPy's old generator: the authors' code sets it before each draw
@@ -39,7 +38,7 @@ Metrics = dict[str, Any]
 
 def _origin(setting: Setting, device: str) -> Metrics:
     """Where a row comes from: the digest of its data, and the device."""
-    return {"data": setting.records.digest, "device": device_name(device)}
+    return {"data": setting.records.digest, "device": learners.device_name(device)}
 
 
 @experiment("intrinsic_sgd.sizes")
@@ -338,7 +337,7 @@ def _study(given: Records, seed: int, device: str, row: Mapping[str, Any]) -> Me
         **runs.mean_and_std(runs.accuracies(given, weights[:, 0])),
         "longest_row": given.longest,
         "data": given.digest,
-        "device": device_name(device),
+        "device": learners.device_name(device),
     }
 
 
@@ -494,11 +493,11 @@ def last_iterate(
         data and device (NumPy computes it, whatever the device is).
     """
     given = records(dataset, scale_rows)
-    sigma = NoisySGD(
+    sigma = methods.NoisySGD(
         epsilon, 1 / len(given.X), adjacency="replace-one", **sgd
     ).calibrate(len(given.X))
     generator = np.random.default_rng(seed)
-    weights = noisy_descents(
+    weights = methods.noisy_descents(
         given.X, given.y, n_runs=n_runs, sigma=sigma, generator=generator, **sgd
     )
     scores = runs.mean_and_std(runs.accuracies(given, weights))

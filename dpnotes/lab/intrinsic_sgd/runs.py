@@ -13,10 +13,11 @@ import numpy as np
 from scipy import stats
 from scipy.spatial.distance import pdist
 
+from dpnotes import learners
 from dpnotes._validation import Features, Integers
 from dpnotes.accounting.papers import sgd_sensitivity
 from dpnotes.lab.intrinsic_sgd.data import ROUNDING, Records, records
-from dpnotes.learners import SGDRuns, fit_sgd, one_thread
+from dpnotes.learners import one_thread
 from dpnotes.methods import logistic_loss
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def neighbour_runs(
     n_neighbours: int,
     random_state: int,
     **setting: Any,
-) -> SGDRuns:
+) -> learners.SGDRuns:
     """Train :func:`dpnotes.learners.fit_sgd` on data sets in which record 0 takes the
     place of another record.
 
@@ -186,14 +187,14 @@ def neighbour_runs(
         "replacement": (X[0], int(y[0])),
     }
     kept = np.ascontiguousarray(X[1:])
-    return fit_sgd(
+    return learners.fit_sgd(
         kept, y[1:], **pairs, n_runs=n_seeds, random_state=random_state, **setting
     )
 
 
 @functools.lru_cache(maxsize=2)
 @one_thread()
-def trained(setting: Setting, device: str) -> SGDRuns:
+def trained(setting: Setting, device: str) -> learners.SGDRuns:
     """Train weights [n_seeds, n_neighbours + 1, p]; column 0 is the data set without
     its first record.
     """
@@ -221,7 +222,7 @@ def trajectories(setting: Setting, steps: tuple[int, ...], device: str) -> Featu
         "random_state": setting.seed,
         "checkpoints": steps,
     }
-    return fit_sgd(
+    return learners.fit_sgd(
         X, y, **own, dtype=np.float64, device=device, **setting.sgd
     ).trajectory
 
