@@ -38,14 +38,7 @@ const kernel = (() => {
     if (p <= 0) return -Infinity;
     if (p >= 1) return Infinity;
     if (p > 0.5) return -quantile(1 - p);
-    let low = -40;
-    let high = 0;
-    for (let step = 0; step < 60; step += 1) {
-      const middle = (low + high) / 2;
-      if (normal(middle) < p) low = middle;
-      else high = middle;
-    }
-    return (low + high) / 2;
+    return halve((x) => normal(x) >= p, -40, 0);
   }
 
   // an exact answer plus normal noise; one record moves the answer by 1
@@ -88,6 +81,14 @@ const kernel = (() => {
     };
   }
 
+  // all that is known of a mechanism is one pair
+  function approximate({ epsilon: most, delta: least }) {
+    return {
+      delta: (epsilon) => least + (1 - least) * Math.max(0, -Math.expm1(epsilon - most) / (1 + Math.exp(-most))),
+      tpr: (alpha) => Math.min(1, least + Math.exp(most) * alpha, 1 - Math.exp(-most) * (1 - least - alpha)),
+    };
+  }
+
   // one answer, a class with probability proportional to e^(beta votes)
   function softVote({ beta }) {
     const width = 2 * beta;
@@ -97,7 +98,37 @@ const kernel = (() => {
     };
   }
 
-  return { bagging, density, gaussian, laplace, normal, quantile, randomisedResponse, softVote };
+  // the least epsilon at which a mechanism has this delta, by halving
+  function epsilon({ delta }, target) {
+    let high = 1;
+    while (delta(high) > target) high *= 2;
+    return halve((x) => delta(x) <= target, 0, high);
+  }
+
+  // the least normal noise that has this pair, for an answer that one record moves by 1
+  function sigma(most, target) {
+    return Math.exp(halve((x) => gaussian({ sigma: Math.exp(x) }).delta(most) <= target, -10, 30));
+  }
+
+  // the least x between the two at which `holds` begins to be true
+  function halve(holds, low, high) {
+    if (holds(low)) return low;
+    for (let step = 0; step < 60; step += 1) {
+      const middle = (low + high) / 2;
+      if (holds(middle)) high = middle;
+      else low = middle;
+    }
+    return high;
+  }
+
+  // the probability that a class with this lead (or a negative one) wins once both counts have Laplace noise
+  function laplaceWins({ lead, scale }) {
+    const distance = Math.abs(lead) / scale;
+    const loses = (2 + distance) * Math.exp(-distance) / 4;
+    return lead < 0 ? loses : 1 - loses;
+  }
+
+  return { approximate, bagging, density, epsilon, gaussian, laplace, laplaceWins, normal, quantile, randomisedResponse, sigma, softVote };
 })();
 
 if (typeof module !== "undefined") module.exports = kernel; // node, in the tests

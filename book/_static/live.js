@@ -13,13 +13,13 @@ function element(name, attributes = {}, ...children) {
 // A figure in front of `still`, which it hides.
 //   label     what the picture shows, for those who do not see it
 //   sliders   [{ name, text, values, start, show }]: `values` are the stops, `show` writes one of them
-//   draw      (values by name, width, height) => { shapes: elements of SVG, text: a sentence under the picture }
+//   draw      (values by name, width) => { shapes: elements of SVG, height, text: a sentence under the picture }
 //   controls  further elements below the sliders
 // It is drawn again when a slider moves and when its width changes. Gives the function that draws it.
-function live(still, { label, sliders, draw, height = 240, controls = [] }) {
+function live(still, { label, sliders, draw, controls = [] }) {
   const picture = element("svg", { role: "img", "aria-label": label });
   const sentence = element("p", { "aria-live": "polite" });
-  const inputs = sliders.map(({ name, text, values, start, show }) => {
+  const inputs = sliders.map(({ name, text, values, start, show = String }) => {
     const id = `slider-${document.querySelectorAll(".live").length}-${name}`;
     const input = element("input", { id, type: "range", min: 0, max: values.length - 1, step: 1, name });
     input.value = values.indexOf(start);
@@ -39,7 +39,7 @@ function live(still, { label, sliders, draw, height = 240, controls = [] }) {
       shown.textContent = show(values[name]);
       input.setAttribute("aria-valuetext", shown.textContent);
     }
-    const { shapes, text } = draw(values, width, height);
+    const { shapes, height, text } = draw(values, width);
     picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
     picture.replaceChildren(...shapes);
     sentence.textContent = text;
@@ -50,67 +50,165 @@ function live(still, { label, sliders, draw, height = 240, controls = [] }) {
   return redraw;
 }
 
+// ---- parts of a picture
+
+const line = (x1, y1, x2, y2, look = "axis") => element("line", { class: look, x1, y1, x2, y2 });
+
+const words = (text, x, y, anchor = "middle", look = "") =>
+  element("text", { class: look, x, y, "text-anchor": anchor }, text);
+
+const moved = (x, y, shapes) => element("g", { transform: `translate(${x} ${y})` }, ...shapes);
+
 // A curve of `f` over [from, to], as the path of an SVG; `across` and `up` give places of x and y.
-function curve(f, from, to, across, up) {
+function curve(f, from, to, across, up, log = false) {
   const points = [];
   for (let i = 0; i <= 240; i += 1) {
-    const x = from + (to - from) * i / 240;
+    const x = log ? from * (to / from) ** (i / 240) : from + (to - from) * i / 240;
     points.push(`${across(x).toFixed(1)},${up(f(x)).toFixed(1)}`);
   }
   return `M${points.join("L")}`;
 }
 
+// Curves over two axes, each curve with its name at its end.
+//   x, y     { label, from, to, log, ticks, show }
+//   curves   [{ name, look, f, end }]: `look` is a class of custom.css; the name is at the x `end`, or at the right
+//   marks    [{ look, x, y }]: points
+// Its shapes have the names of the curves apart, one line below another.
+function chart(width, height, { x, y, curves, marks = [] }) {
+  const [left, bottom] = [52, 46];
+  const place = ({ from, to, log }, value) => {
+    const share = log ? Math.log(value / from) / Math.log(to / from) : (value - from) / (to - from);
+    return Math.min(1, Math.max(0, share));
+  };
+  const across = (value) => left + place(x, value) * (width - left - 20);
+  const up = (value) => height - bottom - place(y, value) * (height - bottom - 24);
+  const shapes = [];
+  for (const tick of x.ticks) {
+    shapes.push(line(across(tick), up(y.from), across(tick), up(y.to), "grid"));
+    shapes.push(words((x.show ?? String)(tick), across(tick), height - bottom + 18));
+  }
+  for (const tick of y.ticks) {
+    shapes.push(line(left, up(tick), across(x.to), up(tick), "grid"));
+    shapes.push(words((y.show ?? String)(tick), left - 6, up(tick) + 5, "end"));
+  }
+  shapes.push(words(x.label, (left + width) / 2, height - 6), words(y.label, 0, 14, "start"));
+  const names = [];
+  for (const { name, look, f, end = x.to } of curves) {
+    shapes.push(element("path", { class: `line ${look}`, d: curve(f, x.from, x.to, across, up, x.log) }));
+    if (name) names.push({ name, look, at: across(end), above: up(f(end)) - 8 });
+  }
+  names.sort((one, other) => one.above - other.above);
+  let last = 12;
+  for (const { name, look, at, above } of names) {
+    last = Math.max(above, last + 18);
+    shapes.push(words(name, at, last, at > width / 2 ? "end" : "start", `name ${look}`));
+  }
+  for (const mark of marks) shapes.push(element("circle", { class: mark.look, cx: across(mark.x), cy: up(mark.y), r: 5 }));
+  return shapes;
+}
+
+// Two bells, one apart: the numbers that may be published without Ada and with her. `seen` is the one that was.
+function bells(width, height, { count, noise, reach = 6, label = "published number", seen = null }) {
+  const middle = count - 0.5;
+  const base = height - 44;
+  const across = (x) => (x - middle + reach) / (2 * reach) * width;
+  const up = (y) => base - y * noise / kernel.density(0) * (base - 34);
+  const shapes = [];
+  for (const [look, mean, anchor, side] of [["without", count - 1, "end", -6], ["with", count, "start", 6]]) {
+    const bell = curve((x) => kernel.density((x - mean) / noise) / noise, middle - reach, middle + reach, across, up);
+    shapes.push(element("path", { class: `area ${look}`, d: `${bell}L${width},${base}L0,${base}Z` }));
+    shapes.push(element("path", { class: `line ${look}`, d: bell }));
+    shapes.push(words(`${look} Ada`, across(mean) + side, 20, anchor, look));
+  }
+  shapes.push(line(0, base, width, base));
+  const far = Math.round(2 / 3 * reach);
+  const ticks = reach > 20 ? [count - far, count, count + far] : [count - 1 - far, count - 1, count, count + far];
+  for (const tick of ticks) {
+    const anchor = reach > 20 ? "middle" : { [count - 1]: "end", [count]: "start" }[tick] ?? "middle";
+    shapes.push(line(across(tick), base, across(tick), base + 5));
+    shapes.push(words(String(tick), across(tick), base + 20, anchor));
+  }
+  shapes.push(words(label, width / 2, base + 39));
+  if (seen !== null) {
+    const at = Math.min(width - 3, Math.max(3, across(seen)));
+    shapes.push(line(at, 28, at, base, "seen"));
+  }
+  return shapes;
+}
+
+// People in rows; those with an answer of yes are filled. Ada has a colour and is filled when it is known that she is in.
+function crowd(width, columns, { people, yes, ada, inside }) {
+  const step = width / columns;
+  const size = Math.min(step, 40) / 40;
+  const shapes = [];
+  for (let i = 0; i < people; i += 1) {
+    const look = i === ada ? { true: "ada in", false: "ada out", null: "ada" }[inside] : yes.has(i) ? "yes" : "no";
+    const person = [
+      element("circle", { class: look, cx: 0, cy: -9, r: 6.5 }),
+      element("path", { class: look, d: "M-11,15C-11,3 -6,1 0,1C6,1 11,3 11,15Z" }),
+    ];
+    if (i === ada) person.push(words("Ada", 0, 30, "middle", "with"));
+    const [x, y] = [(i % columns + 0.5) * step, (Math.floor(i / columns) + 0.5) * 44 * size];
+    shapes.push(element("g", { transform: `translate(${x.toFixed(1)} ${y.toFixed(1)}) scale(${size.toFixed(3)})` }, ...person));
+  }
+  return { shapes, height: Math.ceil(people / columns) * 44 * size + 16 };
+}
+
 const percent = (share) => `${Math.round(100 * share)} %`;
 
-// Two bells: the published number without Ada and with her; a game, in which the reader guesses whether she was in.
-function bells(still, count) {
-  const reach = 6;
+const power = (value) => {
+  if (value > 0.005) return String(value);
+  const exponent = String(-Math.round(Math.log10(value)));
+  return `10\u207b${[...exponent].map((digit) => "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"[digit]).join("")}`;
+};
+
+const several = (value) => value.toLocaleString("en");
+
+const digits = (value, count = 2) => Number(value.toPrecision(count)).toLocaleString("en", { maximumFractionDigits: 9 });
+
+// ---- figures of the book, by their names
+
+const NOISES = [0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6];
+const TIMES = [1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000];
+const RATES = { from: 0, to: 1, ticks: [0, 0.5, 1] };
+
+// A game: the reader guesses from the published number whether Ada was in. `people` shows the crowd beside the bells.
+function guess(still, count, people = 0) {
   const game = { number: null, inside: false, asked: 0, right: 0, said: "" };
   let noise = 1;
 
-  const draw = (values, width, height) => {
+  // of a crowd: every so many said yes, and Ada is one of them
+  const yes = new Set();
+  for (let i = 0; yes.size < count && i < people; i += 1) yes.add(i * 7 % people);
+  const ada = 35; // in the last row, where her name has room
+
+  const draw = (values, width) => {
     noise = values.noise;
-    const middle = count - 0.5;
-    const base = height - 44;
-    const across = (x) => (x - middle + reach) / (2 * reach) * width;
-    const peak = kernel.density(0) / noise;
-    const up = (y) => base - y / peak * (base - 34);
-    const shapes = [];
-    const worlds = [["without", count - 1, "end", "without Ada"], ["with", count, "start", "with Ada"]];
-    for (const [name, mean, anchor, text] of worlds) {
-      const bell = curve((x) => kernel.density((x - mean) / noise) / noise, middle - reach, middle + reach, across, up);
-      shapes.push(element("path", { class: `area ${name}`, d: `${bell}L${width},${base}L0,${base}Z` }));
-      shapes.push(element("path", { class: `line ${name}`, d: bell }));
-      const side = anchor === "end" ? -6 : 6;
-      shapes.push(element("text", { class: name, x: across(mean) + side, y: 20, "text-anchor": anchor }, text));
-    }
-    shapes.push(element("line", { class: "axis", x1: 0, x2: width, y1: base, y2: base }));
-    for (const tick of [count - 5, count - 1, count, count + 4]) {
-      const anchor = { [count - 1]: "end", [count]: "start" }[tick] ?? "middle";
-      shapes.push(element("line", { class: "axis", x1: across(tick), x2: across(tick), y1: base, y2: base + 5 }));
-      shapes.push(element("text", { x: across(tick), y: base + 20, "text-anchor": anchor }, String(tick)));
-    }
-    shapes.push(element("text", { x: width / 2, y: base + 39, "text-anchor": "middle" }, "published number"));
-    if (game.number !== null) {
-      const at = Math.min(width - 3, Math.max(3, across(game.number)));
-      shapes.push(element("line", { class: "seen", x1: at, x2: at, y1: 28, y2: base }));
-    }
     const best = (1 + kernel.gaussian({ sigma: noise }).delta(0)) / 2;
-    return { shapes, text: `The best possible guess is right in ${percent(best)} of cases. ${game.said}` };
+    const text = `The best possible guess is right in ${percent(best)} of cases. ${game.said}`;
+    const known = { count, noise, seen: game.number };
+    if (!people) return { shapes: bells(width, 240, known), height: 240, text };
+    const wide = width >= 620;
+    const room = wide ? 0.42 * width : width;
+    const inside = game.waiting || game.number === null ? null : game.inside;
+    const { shapes, height } = crowd(room, wide ? 8 : 10, { people, yes, ada, inside });
+    const [left, top] = wide ? [room + 24, 0] : [0, height + 8];
+    const all = moved(left, top, bells(width - left, 226, known));
+    return { shapes: [...shapes, all], height: Math.max(height, top + 226), text };
   };
 
   const ask = element("button", { type: "button" }, "Publish a number");
-  const yes = element("button", { type: "button" }, "Ada was in");
-  const no = element("button", { type: "button" }, "Ada was not in");
-  const controls = [element("div", { class: "buttons" }, ask, yes, no)];
+  const in_ = element("button", { type: "button" }, "Ada was in");
+  const out = element("button", { type: "button" }, "Ada was not in");
+  const controls = [element("div", { class: "buttons" }, ask, in_, out)];
   const label = "Two bell curves, one apart: the probability of each published number without Ada and with her.";
-  const values = [0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6];
-  const slider = { name: "noise", text: "Noise, standard deviation", values, start: 1, show: String };
-  const redraw = live(still, { label, sliders: [slider], draw, controls });
+  const sliders = [{ name: "noise", text: "Noise, standard deviation", values: NOISES, start: 1 }];
+  const redraw = live(still, { label, sliders, draw, controls });
 
   const turn = (waiting) => {
+    game.waiting = waiting;
     ask.disabled = waiting;
-    yes.disabled = no.disabled = !waiting;
+    in_.disabled = out.disabled = !waiting;
     redraw();
   };
   ask.addEventListener("click", () => {
@@ -118,30 +216,217 @@ function bells(still, count) {
     game.number = count - (game.inside ? 0 : 1) + noise * kernel.quantile(Math.random() || 0.5);
     game.said = `The published number is ${game.number.toFixed(1)}. Was Ada in?`;
     turn(true);
-    yes.focus();
+    in_.focus();
   });
-  const answered = (guess) => {
+  const answered = (said) => {
     game.asked += 1;
-    game.right += Number(guess === game.inside);
+    game.right += Number(said === game.inside);
     const truth = game.inside ? "Ada was in" : "Ada was not in";
-    game.said = `${truth}: you were ${guess === game.inside ? "right" : "wrong"}, ${game.right} of ${game.asked} so far.`;
+    game.said = `${truth}: you were ${said === game.inside ? "right" : "wrong"}, ${game.right} of ${game.asked} so far.`;
     turn(false);
     ask.focus();
   };
-  yes.addEventListener("click", () => answered(true));
-  no.addEventListener("click", () => answered(false));
+  in_.addEventListener("click", () => answered(true));
+  out.addEventListener("click", () => answered(false));
   turn(false);
 }
 
-// Where the book has such a figure.
-document.addEventListener("DOMContentLoaded", () => {
-  for (const figure of document.querySelectorAll("#fig-guarantee-drift, #fig-index-bells")) {
-    bells(figure.firstElementChild, 170);
-    const caption = figure.querySelector(".caption-text");
-    if (figure.id === "fig-guarantee-drift") {
-      caption.textContent = "Probability of each published number, with Ada and without her. The two curves are always one apart. The less noise there is, the less they overlap, and the more often an attacker can guess correctly which of the two curves produced the number.";
+// Trade-off of a noisy count, for more and less noise.
+function noisyCount(still) {
+  const draw = ({ noise }, width) => {
+    const count = kernel.gaussian({ sigma: noise });
+    const curves = [
+      { name: "nothing to learn", look: "nothing", f: (alpha) => 1 - alpha, end: 0.8 },
+      { look: "gaussian", f: (alpha) => 1 - count.tpr(alpha) },
+    ];
+    const x = { ...RATES, label: "false-positive rate" };
+    const y = { ...RATES, label: "smallest false-negative rate" };
+    const text = `Advantage ${digits(count.delta(0))}; ${digits(100 * count.tpr(0.001))} % recognised at 0.1 % false alarms; `
+      + `epsilon ${digits(kernel.epsilon(count, 1e-5))} at delta = ${power(1e-5)}.`;
+    return { shapes: chart(width, 300, { x, y, curves }), height: 300, text };
+  };
+  const label = "The trade-off curve of a noisy count, and the diagonal of a release that reveals nothing.";
+  live(still, { label, sliders: [{ name: "noise", text: "Noise, standard deviation", values: NOISES, start: 2 }], draw });
+}
+
+// The average of several noisy counts, and their epsilon.
+function severalCounts(still) {
+  const sigma = 20;
+  const delta = 1e-5;
+  const exactly = (k) => kernel.epsilon(kernel.gaussian({ sigma: sigma / Math.sqrt(k) }), delta);
+  const added = (k) => k * kernel.epsilon(kernel.gaussian({ sigma }), delta / k);
+  const draw = ({ answers }, width) => {
+    const noise = sigma / Math.sqrt(answers);
+    const wide = width >= 620;
+    const room = wide ? width / 2 - 16 : width;
+    const known = { count: 170, noise, reach: Math.max(3, 3 * noise), label: "average of the answers" };
+    const x = { from: 1, to: 1000, log: true, ticks: [1, 10, 100, 1000], show: several, label: "answers" };
+    const y = { from: 0.1, to: 1000, log: true, ticks: [0.1, 1, 10, 100, 1000], show: several, label: "epsilon" };
+    const curves = [
+      { name: "epsilons added", look: "loose", f: added, end: 300 },
+      { name: "exact", look: "gaussian", f: exactly },
+    ];
+    const marks = [{ look: "gaussian", x: answers, y: exactly(answers) }, { look: "loose", x: answers, y: added(answers) }];
+    const right = chart(room, 240, { x, y, curves, marks });
+    const place = wide ? [width - room, 0] : [0, 240];
+    const best = (1 + kernel.gaussian({ sigma: noise }).delta(0)) / 2;
+    const text = `${several(answers)} ${answers === 1 ? "answer" : "answers"}: the best guess is right in ${percent(best)} of cases. `
+      + `Epsilon is ${digits(exactly(answers))} exactly, and ${digits(added(answers))} if epsilons are added.`;
+    return { shapes: [...bells(room, 240, known), moved(...place, right)], height: wide ? 240 : 480, text };
+  };
+  const label = "Two bell curves of the average of all answers, without Ada and with her, and epsilon against the number of answers.";
+  live(still, { label, sliders: [{ name: "answers", text: "Answers", values: TIMES, start: 1, show: several }], draw });
+}
+
+// Votes of 51 models, with noise on both counts.
+function closeVote(still) {
+  const draw = ({ lead, scale }, width) => {
+    const height = 260;
+    const base = height - 34;
+    const up = (votes) => base - votes / 51 * (base - 24);
+    const shapes = [line(0, base, width, base), words("votes", 0, 14, "start")];
+    shapes.push(words("without Ada", 0, 36, "start", "without"), words("with Ada", 96, 36, "start", "with"));
+    const counts = { without: [(51 - lead) / 2, (51 + lead) / 2], with: [(53 - lead) / 2, (49 + lead) / 2] };
+    const half = scale * Math.log(10); // nine of ten draws of the noise are within this
+    const bar = Math.min(70, width / 6);
+    ["malignant", "benign"].forEach((name, side) => {
+      const middle = width * (0.27 + 0.46 * side);
+      shapes.push(words(name, middle, height - 10));
+      for (const [look, left] of [["without", middle - bar - 2], ["with", middle + 2]]) {
+        const votes = counts[look][side];
+        shapes.push(element("rect", { class: `area ${look}`, x: left, y: up(votes), width: bar, height: base - up(votes) }));
+        shapes.push(line(left + bar / 2, up(Math.max(0, votes - half)), left + bar / 2, Math.max(0, up(votes + half)), "seen"));
+        shapes.push(words(votes, left + bar / 2 + 5, base - 6, "start"));
+      }
+    });
+    const wins = (votes) => kernel.laplaceWins({ lead: votes[0] - votes[1], scale });
+    const text = `"Malignant" is announced in ${(100 * wins(counts.without)).toFixed(1)} % of cases without Ada, `
+      + `and in ${(100 * wins(counts.with)).toFixed(1)} % with her.`;
+    return { shapes, height, text };
+  };
+  const label = "Votes for malignant and benign without Ada and with her; vertical lines show where nine of ten noisy counts are.";
+  const leads = Array.from({ length: 17 }, (_, i) => 2 * i + 1);
+  const sliders = [
+    { name: "lead", text: "Lead of benign, votes", values: leads, start: 1 },
+    { name: "scale", text: "Noise, scale", values: [0.1, 0.2, 0.5, 1, 2, 3, 5, 7, 10, 15, 20], start: 5 },
+  ];
+  live(still, { label, sliders, draw });
+}
+
+// Bagging and Gaussian noise of the same advantage.
+function sameAdvantage(still) {
+  const draw = ({ n, k, models }, width) => {
+    const drawn = Math.min(k, n);
+    const bag = kernel.bagging({ n, subsample: drawn, models });
+    const advantage = bag.delta(0);
+    const sigma = 1 / (2 * kernel.quantile((1 + advantage) / 2));
+    const noise = kernel.gaussian({ sigma });
+    const x = { from: 1e-5, to: 1, log: true, ticks: [1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1], show: power, label: "false-positive rate" };
+    const y = { ...x, label: "largest true-positive rate" };
+    const curves = [
+      { name: "nothing to learn", look: "nothing", f: (alpha) => alpha, end: 0.003 },
+      { name: "bagging", look: "bagging", f: bag.tpr, end: 2e-5 },
+      { name: "Gaussian noise", look: "gaussian", f: noise.tpr, end: 2e-5 },
+    ];
+    const text = `Both have the advantage ${digits(advantage)}. At 0.1 % false alarms an attacker finds ${digits(100 * bag.tpr(0.001))} % `
+      + `of the people in the data of bagging, and ${digits(100 * noise.tpr(0.001))} % under Gaussian noise.`;
+    return { shapes: chart(width, 300, { x, y, curves }), height: 300, text };
+  };
+  const label = "Largest true-positive rate at each false-positive rate, for bagging and for Gaussian noise of the same advantage.";
+  const sizes = [100, 200, 500, 1000, 2000, 5000, 10000, 20000, 60000, 100000, 1000000];
+  const sliders = [
+    { name: "n", text: "Records n", values: sizes, start: 60000, show: several },
+    { name: "k", text: "Drawn for each model k", values: [10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000], start: 5000, show: several },
+    { name: "models", text: "Models N", values: [1, 2, 3, 5, 10, 20, 50, 100], start: 1 },
+  ];
+  live(still, { label, sliders, draw });
+}
+
+// What an epsilon means for one person.
+function meaning(still) {
+  const draw = ({ epsilon, delta }, width) => {
+    const any = (x) => kernel.approximate({ epsilon: x, delta }).tpr(0.001);
+    const noise = (x) => kernel.gaussian({ sigma: kernel.sigma(x, delta) }).tpr(0.001);
+    const x = { from: 0.1, to: 16, log: true, ticks: [0.1, 0.5, 1, 2, 4, 8, 16], label: "epsilon" };
+    const y = { from: 0.001, to: 1, log: true, ticks: [0.001, 0.01, 0.1, 1], show: (share) => `${100 * share} %`, label: "people recognised, at most" };
+    const curves = [
+      { name: "any mechanism with this pair", look: "loose", f: any, end: 5 },
+      { name: "Gaussian noise", look: "gaussian", f: noise },
+    ];
+    const marks = [{ look: "loose", x: epsilon, y: any(epsilon) }, { look: "gaussian", x: epsilon, y: noise(epsilon) }];
+    const text = `At epsilon ${epsilon} an even chance that Ada is in becomes at most ${digits(100 / (1 + Math.exp(-epsilon)))} %. `
+      + `With 0.1 % false alarms, an attacker recognises at most ${digits(100 * any(epsilon))} % of the people in the data; `
+      + `if the noise is Gaussian, ${digits(100 * noise(epsilon))} %.`;
+    return { shapes: chart(width, 300, { x, y, curves, marks }), height: 300, text };
+  };
+  const label = "The share of people that an attack recognises at 0.1 % false alarms, against epsilon.";
+  const sliders = [
+    { name: "epsilon", text: "Epsilon", values: [0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 4, 5, 6, 8, 10, 12, 16], start: 1 },
+    { name: "delta", text: "Delta", values: [1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3], start: 1e-5, show: power },
+  ];
+  live(still, { label, sliders, draw });
+}
+
+// The scores of a record in classifiers that were trained without it and with it, and a threshold.
+function threshold(still, { heights, places, sizes }) {
+  const most = 1.1 * Math.max(...Object.values(heights).flat());
+  const looks = { "trained without her": "without", "trained with her": "with" };
+  const draw = ({ place }, width) => {
+    const height = 240;
+    const base = height - 44;
+    const across = (i) => i / (places.at.length - 1) * width;
+    const up = (count) => base - count / most * (base - 24);
+    const shapes = [];
+    for (const [name, counts] of Object.entries(heights)) {
+      const steps = counts.map((count, i) => `L${across(i)},${up(count)}L${across(i + 1)},${up(count)}`);
+      const outline = `M0,${base}${steps.join("")}L${width},${base}Z`;
+      shapes.push(element("path", { class: `area ${looks[name]}`, d: outline }));
+      const with_ = looks[name] === "with";
+      shapes.push(words(name, with_ ? width - 4 : 4, 16, with_ ? "end" : "start", looks[name]));
     }
-    const invitation = " Move the noise, publish a number, and guess whether Ada was in.";
-    caption.append(element("span", { class: "live-only" }, invitation));
+    for (const i of [0, 10, 20, 30]) shapes.push(words(digits(places.at[i]), across(i), base + 18, ["start", "middle", "middle", "end"][i / 10]));
+    shapes.push(line(0, base, width, base), line(across(place), 24, across(place), base, "seen"));
+    shapes.push(words("score of her record", width / 2, height - 6));
+    const text = `True positives: ${places.true[place]} of ${sizes[0]}; false positives: ${places.false[place]} of ${sizes[1]}. `
+      + `Epsilon is at least ${places.epsilon[place].toFixed(2)}.`;
+    return { shapes, height, text };
+  };
+  const label = "Histograms of the scores of classifiers trained without her and with her, and a threshold.";
+  const sliders = [{ name: "place", text: "Threshold", values: places.at.map((_, i) => i), start: 24, show: (i) => digits(places.at[i]) }];
+  live(still, { label, sliders, draw });
+}
+
+// By the name of the figure: what makes it, and what a caption that describes only the still picture becomes.
+const FIGURES = {
+  "fig-index-bells": { make: (still) => guess(still, 17, 40) },
+  "fig-guarantee-drift": {
+    make: (still) => guess(still, 170),
+    caption: "Probability of each published number, with Ada and without her. The two curves are always one apart. The less noise there is, the less they overlap, and the more often an attacker can guess correctly which of the two curves produced the number. Move the noise, publish a number, and guess whether Ada was in.",
+  },
+  "fig-guarantee-slider": { make: noisyCount },
+  "fig-composition-drift": {
+    make: severalCounts,
+    caption: "Noisy counts with noise of standard deviation 20. On one side, the distribution of the average of all answers, with Ada and without her. On the other, epsilon at delta = 10\u207b\u2075, by adding the epsilons and by an exact account. Move the number of answers.",
+  },
+  "fig-votes-opening": {
+    make: closeVote,
+    caption: "Votes of 51 models (an odd number, so that there is no tie) on one question, with Ada's record and without it. The vertical lines show where nine out of ten counts are after noise has been added. On a close question Ada's record decides the winner. After enough noise, the announced winner hardly shows whether her record was used. Move the lead and the noise.",
+  },
+  "fig-attacks-slider": { make: threshold },
+  "fig-bagging-tradeoff": {
+    make: sameAdvantage,
+    caption: "What the guarantee allows a membership test, for bagging and for Gaussian noise of the same advantage. The curve of bagging stays level down to the rarest false alarms; under Gaussian noise a test that is hardly ever wrong finds hardly anybody..",
+  },
+  "fig-choose": { make: meaning },
+};
+
+document.addEventListener("DOMContentLoaded", () => {
+  for (const [name, { make, caption }] of Object.entries(FIGURES)) {
+    const figure = document.getElementById(name);
+    if (!figure) continue;
+    make(figure.firstElementChild, JSON.parse(document.getElementById(`given-${name}`)?.textContent ?? "null"));
+    const words_ = figure.querySelector(".caption-text");
+    if (!caption) continue;
+    words_.replaceChildren(element("span", { class: "live-only" }, caption), element("span", { class: "still-only" }, ...words_.childNodes));
   }
 });

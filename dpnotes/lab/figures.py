@@ -8,6 +8,7 @@ as a picture for a phone (:func:`narrow`), which the page shows on narrow screen
 from __future__ import annotations
 
 import base64
+import json
 import pickle
 from collections.abc import Mapping, Sequence
 from itertools import cycle
@@ -17,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 if TYPE_CHECKING:
+    from IPython.display import HTML
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
@@ -28,6 +30,34 @@ if TYPE_CHECKING:
 NARROW = "application/vnd.dpnotes.narrow"
 # inches of a picture for a phone, whose letters then are nearly of the text's size
 _WIDTH = 4.4
+
+# Each mechanism has one colour, dash and marker in all figures; figures that a reader
+# moves take the same colours (custom.css).
+MECHANISMS = {
+    "bagging": ("#0173b2", "-", "o"),
+    "gaussian": ("#d55e00", "--", "s"),
+    "dp-sgd": ("#029e73", "-.", "^"),
+    "votes": ("#cc78bc", ":", "D"),
+    "laplace": ("#de8f05", (0, (5, 1, 1, 1)), "v"),
+    "perturbation": ("#ca9161", (0, (3, 1)), "P"),
+}
+# Each outcome of a printed number and each status of a claim has one colour: green is
+# good, red is bad, and grey is what nobody knows.
+STATUSES = {
+    "agrees": "#029e73",
+    "explained": "#56b4e9",
+    "contradicts itself": "#de8f05",
+    "unexplained": "#d55e00",
+    "undecided": "#cc78bc",
+    "could be run": "#949494",
+    "private data": "#d0d0d0",
+    "proved": "#029e73",
+    "weaker than it looks": "#56b4e9",
+    "under a condition": "#de8f05",
+    "wrong": "#d55e00",
+    "vacuous": "#ca9161",
+    "unproved": "#949494",
+}
 
 
 def use_style() -> None:
@@ -59,6 +89,17 @@ def use_style() -> None:
     inline.set_matplotlib_formats("retina")  # type: ignore[no-untyped-call,unused-ignore]
     display: Any = InteractiveShell.instance().display_formatter
     display.mimebundle_formatter.for_type(Figure, _beside)
+
+
+def given(name: str, value: object) -> HTML:
+    """Hand numbers to the figure that a reader moves in the place of the still figure
+    ``name`` (``book/_static/live.js``).
+    """
+    from IPython.display import HTML
+
+    text = json.dumps(value).replace("<", "\\u003c")
+    script = f'<script type="application/json" id="given-{name}">{text}</script>'
+    return HTML(script)  # type: ignore[no-untyped-call]
 
 
 def _beside(figure: Figure, **which: Any) -> dict[str, str]:
@@ -381,7 +422,6 @@ def stacked_counts(
     *,
     xlabel: str,
     shares: bool = False,
-    palette: Sequence[int] | None = None,
 ) -> Figure:
     """Draw one stacked bar for each group; each piece of a bar shows the number of one
     kind.
@@ -389,34 +429,30 @@ def stacked_counts(
     Parameters
     ----------
     counts : DataFrame of int, a row for each group, a column for each kind
-        The numbers; the name of the index is the label of the vertical axis.
+        The numbers; the name of the index is the label of the vertical axis. The kinds
+        are outcomes or statuses, which have their own colours (:data:`STATUSES`).
     xlabel : str
         Label of the horizontal axis.
     shares : bool
         Whether to draw bars of equal length, in per cent; pieces below 4 % then show no
         number.
-    palette : sequence of int, in 0..9, optional
-        Index of each kind's colour in the palette. Default: in order.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
     figure, axes = blank_axes(height=0.5 * len(counts) + 1.6)
-    left, places, all_colors = (
-        np.zeros(len(counts)),
-        np.arange(len(counts)),
-        _colors(10),
-    )
+    left = np.zeros(len(counts))
+    places = np.arange(len(counts))
     each = counts.sum(axis=1).to_numpy() / 100 if shares else np.ones(len(counts))
-    for kind, color in zip(counts, palette or range(counts.shape[1]), strict=True):
+    for kind in counts:
         widths = counts[kind].to_numpy() / each
         bars = axes.barh(
             places,
             widths,
             left=left,
-            color=all_colors[color],
-            alpha=0.6,
+            color=STATUSES[str(kind)],
+            alpha=0.75,
             edgecolor="white",
             label=kind,
         )

@@ -475,6 +475,24 @@ WORDS = (
 )
 
 
+def bar(judged: Iterable[Cell]) -> str:
+    """Draw how many cells have which outcome, as a bar in HTML with its key."""
+    from dpnotes.lab.figures import STATUSES
+
+    cells = list(judged)
+    pieces, key = [], []
+    for outcome in ALL:
+        count = sum(cell.outcome == outcome for cell in cells)
+        if count:
+            look = f"--hue: {STATUSES[outcome]}"
+            pieces.append(f'<i style="{look}; flex: {count}"></i>')
+            key.append(f'<span style="{look}"><b>{count}</b> {outcome}</span>')
+    return (
+        f'<div class="outcomes" role="img" aria-label="{in_words(cells)}">'
+        f'{"".join(pieces)}</div><div class="key">{"".join(key)}</div>'
+    )
+
+
 def listed(papers: Mapping[str, Iterable[Cell]]) -> pd.DataFrame:
     """List all cells in a table, whose columns are the paper, the fields of
     :class:`Cell` and ``relative`` (the difference as a fraction of the printed number).

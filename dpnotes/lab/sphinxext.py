@@ -13,20 +13,23 @@ import inspect
 import json
 import os
 import re
-from pathlib import Path
+import tomllib
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from sphinx.errors import ConfigError
 from sphinx.util import logging
 
-from dpnotes import __version__
+from dpnotes import __version__, accounting
 from dpnotes._extras import REPOSITORY, repository_source
-from dpnotes.lab.chapters import Chapter, all_chapters
+from dpnotes.lab.chapters import Chapter, all_chapters, pages
 from dpnotes.lab.figures import NARROW
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
     from sphinx.config import Config
+    from sphinx.environment import BuildEnvironment
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +48,13 @@ _HOW_TO_RUN = re.compile(
 # what lab.experiments prints once
 _VERIFIED = re.compile(r"^Published rows that were computed again .*\n?", re.MULTILINE)
 _IN_A_CLONE = re.compile(r'pip install (?:\\?"\.(\[[\w,]+\])\\?"|\.(?=[\s`]))')
+# punctuation after a formula stays on its line
+_AFTER_FORMULA = re.compile(
+    r'(<span class="math notranslate nohighlight">[^<]*</span>)([.,;:!?)”"]+)'
+)
+_FOOTER = """<p>dpnotes {version}, {date}. <a href="{licence}">Apache License 2.0</a>.
+{source}To cite it, name "dpnotes: differential privacy in machine learning,
+recomputed", its version, and the paper whose chapter you use.</p>"""
 _BINDER = {"binderhub_url": "https://mybinder.org", "notebook_interface": "jupyterlab"}
 
 
@@ -75,6 +85,24 @@ def link_repository(app: Sphinx, config: Config) -> None:
     }
 
 
+def write_footer(app: Sphinx, config: Config) -> None:
+    """Let the foot of each page say which version of the book it is, of which day, how
+    it may be used and cited, and where errors are reported.
+    """
+    source = ""
+    if found := REPOSITORY.fullmatch(os.environ.get("DPNOTES_REPOSITORY", "")):
+        url = found["url"]
+        source = (
+            f'<a href="{url}/issues">Report an error</a>. <a href="{url}">Source</a>. '
+        )
+    config.html_theme_options["extra_footer"] = _FOOTER.format(
+        version=__version__,
+        date=f"{datetime.now(UTC):%-d %B %Y}",
+        licence="https://www.apache.org/licenses/LICENSE-2.0",
+        source=source,
+    )
+
+
 def tell_minutes(app: Sphinx, config: Config) -> None:
     """Let pages say ``{{ minutes_NAME }}``: how long the text of a chapter takes to
     read, rounded up to five.
@@ -89,6 +117,45 @@ def tell_minutes(app: Sphinx, config: Config) -> None:
         config.myst_substitutions[f"minutes_{chapter.name}"] = 5 * -(
             -words // (5 * _WORDS)
         )
+
+
+def tell_facts(app: Sphinx, config: Config) -> None:
+    """Let the first page say what the book has: ``{{ papers }}``, ``{{ results }}``,
+    ``{{ claims }}``, ``{{ corrections }}``, ``{{ outcomes }}`` (the scorecard's bar),
+    and ``{{ exposed }}`` (the people whom bagging exposes in tradeoff.svg).
+    """
+    root = Path(app.srcdir)
+    published = root / "book" / "results" / "published"
+    claims = [
+        tomllib.loads(path.read_text(encoding="utf-8"))["claim"]
+        for path in published.glob("claims_*.toml")
+    ]
+    exposed = accounting.bagging(n=60_000, subsample=5000).advantage
+    scores = _glued(Chapter("scorecard", root))
+    config.myst_substitutions |= {
+        "papers": len(claims),
+        "results": scores.get("score-results", ""),
+        "claims": sum(map(len, claims)),
+        "corrections": sum(page.parent.name == "corrections" for page in pages(root)),
+        "outcomes": scores.get("score-bar", ""),
+        "exposed": f"{100 * exposed:.0f} %",
+    }
+
+
+def _glued(chapter: Chapter) -> dict[str, str]:
+    """What an executed chapter has saved, by name: HTML where it has some, or text."""
+    if not chapter.executed.is_file():
+        return {}
+    found = {}
+    notebook = json.loads(chapter.executed.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", ()):
+            if scrap := output.get("metadata", {}).get("scrapbook"):
+                kinds = output["data"]
+                text = kinds[f"{scrap['mime_prefix']}text/plain"]
+                html = kinds.get(f"{scrap['mime_prefix']}text/html", text)
+                found[scrap["name"]] = "".join(html)
+    return found
 
 
 def use_executed(app: Sphinx, docname: str, source: list[str]) -> None:
@@ -221,6 +288,18 @@ def _is_injected(cell: dict[str, Any]) -> bool:
     return "injected-parameters" in cell["metadata"].get("tags", ())
 
 
+def number_by_page(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """Number the figures and tables of a page without a chapter's number from 1, where
+    Sphinx counts them through the whole book.
+    """
+    for kinds in env.toc_fignumbers.values():
+        for numbers in kinds.values():
+            for place, name in enumerate(numbers, 1):
+                if len(numbers[name]) == 1:
+                    numbers[name] = (place,)
+    return []
+
+
 def tidy(
     app: Sphinx,
     pagename: str,
@@ -229,13 +308,20 @@ def tidy(
     doctree: object,
 ) -> None:
     """Drop the scripts of thebe (live code), which clash with each other on every
-    page, and mend roles.
+    page, mend roles, and say how long the next chapter takes.
     """
     for files in ("script_files", "css_files"):
         context[files] = [file for file in context[files] if not _of_thebe(file)]
     if context.get("body"):
         for wrong, right in _ROLES:
             context["body"] = context["body"].replace(wrong, right)
+        context["body"] = _AFTER_FORMULA.sub(
+            r'<span class="keep">\1\2</span>', context["body"]
+        )
+    if following := context.get("next"):
+        name = PurePosixPath(following["link"]).stem
+        if minutes := app.config.myst_substitutions.get(f"minutes_{name}"):
+            following["title"] += f" ({minutes} minutes)"
 
 
 def say_types(
@@ -297,6 +383,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", link_repository)
     # before MyST takes its settings
     app.connect("config-inited", tell_minutes, priority=100)
+    app.connect("config-inited", tell_facts, priority=100)
+    app.connect("config-inited", write_footer)
     # with another, all pages are read again
     app.add_config_value("dpnotes_repository", repository_source(), "env")
     # the index of search loses terms of pages not read
@@ -308,6 +396,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", leave_constants)
     app.connect("autodoc-skip-member", skip_fields)
     app.connect("html-page-context", offer_narrow)
+    app.connect("env-get-updated", number_by_page, priority=900)  # once Sphinx has
     # after the extensions that add what is dropped
     app.connect("html-page-context", tidy, priority=900)
     return {

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import integrate, stats
 
 from dpnotes import accounting
 
@@ -22,34 +23,75 @@ for scale in SCALES:
         ("softVote", {"beta": 1 / scale}, accounting.soft_vote(beta=1 / scale)),
         ("randomisedResponse", {"epsilon": 1 / scale}, accounting.pure(1 / scale)),
     ]
+for epsilon, delta in [(0.1, 1e-5), (1.0, 1e-10), (8.0, 0.01)]:
+    given = {"epsilon": epsilon, "delta": delta}
+    CASES.append(("approximate", given, accounting.approximate(epsilon, delta)))
 for n, subsample, models in [(60_000, 300, 1), (10, 3, 5), (2, 1, 1), (10**9, 10, 7)]:
     exact = accounting.bagging(n=n, subsample=subsample, n_models=models)
     given = {"n": n, "subsample": subsample, "models": models}
     CASES.append(("bagging", given, exact))
 
-PROGRAM = f"""
+LOAD = f"""
 const kernel = require({json.dumps(str(KERNEL))});
-const {{ cases, epsilons, rates }} = JSON.parse(require("fs").readFileSync(0));
-const found = cases.map(([name, given]) => {{
-  const {{ delta, tpr }} = kernel[name](given);
+const given = JSON.parse(require("fs").readFileSync(0));
+"""
+PROGRAM = """
+const { cases, epsilons, rates } = given;
+const found = cases.map(([name, settings]) => {
+  const { delta, tpr } = kernel[name](settings);
   return [epsilons.map(delta), rates.map(tpr)];
-}});
+});
 console.log(JSON.stringify(found));
 """
+
+
+def node(program, given):
+    """What a program prints that has the kernel and what it is given."""
+    done = subprocess.run(
+        ["node", "-e", LOAD + program],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)
 
 
 @pytest.mark.needs("node")
 def test_closed_forms_equal_the_library():
     asked = {"cases": [case[:2] for case in CASES], "epsilons": EPSILONS}
-    done = subprocess.run(
-        ["node", "-e", PROGRAM],
-        input=json.dumps(asked | {"rates": RATES}),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    for (name, given, exact), found in zip(CASES, json.loads(done.stdout), strict=True):
+    answers = node(PROGRAM, asked | {"rates": RATES})
+    for (name, given, exact), found in zip(CASES, answers, strict=True):
         expected = exact.delta(EPSILONS), exact.tpr(RATES)
         for ours, theirs in zip(found, expected, strict=True):
             gap = np.abs(np.array(ours, dtype=float) - theirs).max()
             assert gap < ROUND, (name, given)
+
+
+@pytest.mark.needs("node")
+def test_what_is_solved_for_equals_the_library():
+    pairs = [(0.1, 1e-10), (1.0, 1e-5), (16.0, 1e-3)]
+    program = """
+    const epsilons = given.map(([epsilon, delta]) => kernel.epsilon(kernel.gaussian({ sigma: 1 / epsilon }), delta));
+    console.log(JSON.stringify([epsilons, given.map((pair) => kernel.sigma(...pair))]));
+    """
+    epsilons, sigmas = node(program, pairs)
+    for (epsilon, delta), found, sigma in zip(pairs, epsilons, sigmas, strict=True):
+        exact = accounting.gaussian(sigma=1 / epsilon).epsilon(delta)
+        assert found == pytest.approx(exact, rel=ROUND)
+        exact = accounting.gaussian_sigma(epsilon, delta)
+        assert sigma == pytest.approx(exact, rel=ROUND)
+
+
+@pytest.mark.needs("node")
+def test_a_vote_with_laplace_noise_is_won_as_often_as_an_integral_says():
+    leads = [-30.0, -1.0, 0.0, 1.0, 7.0]
+    program = """
+    console.log(JSON.stringify(given.map((lead) => kernel.laplaceWins({ lead, scale: 2 }))));
+    """
+    noise = stats.laplace(scale=2)
+    for lead, found in zip(leads, node(program, leads), strict=True):
+        # the noise of this class is below that of the other plus the lead
+        inside = lambda x, lead=lead: noise.pdf(x) * noise.cdf(x + lead)  # noqa: E731
+        exact, _ = integrate.quad(inside, -80, 80, points=[-lead, 0], limit=200)
+        assert found == pytest.approx(exact, abs=ROUND)

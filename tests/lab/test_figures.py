@@ -62,7 +62,7 @@ def test_compare_keeps_every_setting_of_either_side():
         ),
         lambda: figures.stacked_counts(
             pd.DataFrame(
-                {"correct": [2, 0], "wrong": [1, 3]},
+                {"proved": [2, 0], "wrong": [1, 3]},
                 index=pd.Index(["a", "b"], name="paper"),
             ),
             xlabel="n",

@@ -19,6 +19,7 @@ from dpnotes.lab.chapters._chapter import Parameter as Parameter
 from dpnotes.lab.chapters._chapter import all_chapters as all_chapters
 from dpnotes.lab.chapters._chapter import chapter as chapter
 from dpnotes.lab.chapters._chapter import check_parameters as check_parameters
+from dpnotes.lab.chapters._chapter import pages as pages
 from dpnotes.lab.chapters._display import glue as glue
 from dpnotes.lab.chapters._display import show_source as show_source
 from dpnotes.lab.chapters._execute import BookError as BookError
