@@ -16,13 +16,14 @@ LEARN = (
     "sklearn",
     "torch",
     "torchvision",
+    "tqdm",
 )
 NOTEBOOKS = ("ipykernel", "nbformat", "papermill")
 # of what the package itself imports; pyproject.toml names the distributions and their
 # versions
 EXTRAS = {
     "learn": LEARN,
-    "book": (*LEARN, *NOTEBOOKS, "seaborn", "tqdm"),
+    "book": (*LEARN, *NOTEBOOKS, "seaborn"),
 }
 REPOSITORY = re.compile(  # what DPNOTES_REPOSITORY is
     r"(?P<url>https?://(?P<host>[^/@\s]+)/[^/@\s]+/[^/@\s]+?)(?:\.git)?/?(?:@(?P<branch>[\w./-]+))?"

@@ -75,7 +75,7 @@ print(1.0 < composed.epsilon(1e-5) < 1.5, dp_sgd(noise_multiplier=1.0, sample_ra
         ("dpnotes.data.load('digits')", "learn", "pandas"),
         ("import dpnotes.lab.own_training", "learn", "torch"),
         ("import dpnotes.lab.chapters", "book", "papermill"),
-        ("import dpnotes.lab.store", "book", "tqdm"),
+        ("import dpnotes.lab.store", "book", "seaborn"),
     ],
 )
 def test_missing_extra_says_which_command_installs_it(statement, extra, hidden):

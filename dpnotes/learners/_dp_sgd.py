@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from dpnotes import _validation as check
+from dpnotes._progress import counted
 from dpnotes._validation import Features, Floats, Integers
 from dpnotes.learners._clipping import (
     SAFE,
@@ -581,7 +582,7 @@ class Settings:
         steps = len(self.rates)
         batches = planned_batches(draws, steps, self.expected_batch, device)
         done = saved.resume()
-        for step, (batch, counts) in enumerate(batches):
+        for step, (batch, counts) in enumerate(counted(batches, steps)):
             drawn = None if noise is None else noise.draw()
             # a run that continues draws again what it has used
             if step < done:

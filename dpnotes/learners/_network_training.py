@@ -18,6 +18,7 @@ from torch.func import functional_call, vjp, vmap
 from torch.nn.functional import cross_entropy, pad
 
 from dpnotes import _validation as check
+from dpnotes._progress import counted
 from dpnotes._validation import Floats, Integers
 from dpnotes.learners._descent import Checkpoint, Optimizer, Progress, digest
 from dpnotes.learners._devices import chunk_size, free_bytes, slices
@@ -287,7 +288,7 @@ def train(
 
     progress = Progress(training.checkpoint, digest_of_all, tensors, optimizer)
     done = progress.resume()
-    for epoch, rate in enumerate(training.rates):
+    for epoch, rate in enumerate(counted(training.rates, epochs)):
         drawn = _epoch(starts, training.augmentation, longest=int(sizes.max()))
         if epoch < done:
             continue

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, softmax
 
+from dpnotes._progress import counted
 from dpnotes._validation import (
     Features,
     Floats,
@@ -227,7 +228,7 @@ class NoisyBoosting(LogitRelease):
 
         left = 1 - linear - sum(SHARES.values())
         shares = {name: left * part for name, part in OF_GRIDS.items()}
-        for j in generator.permutation(d):
+        for j in counted(generator.permutation(d), d):
             step((int(j), int(j)), shares["columns"] / d)
         widest = sorted(range(d), key=lambda j: -promise[j, j])[:WIDEST]
         pairs = list(combinations(sorted(widest), 2))
@@ -240,7 +241,7 @@ class NoisyBoosting(LogitRelease):
             for pair, cells in zip(pairs, released, strict=True):
                 promise[pair] = _newton(cells, noise, COARSE, odds=d)[1]
         left -= shares["columns"] + (shares["pairs"] if pairs else 0)
-        for _ in range(n_trees):
+        for _ in counted(range(n_trees), n_trees):
             step(max(promise, key=lambda columns: promise[columns]), left / n_trees)
 
         columns, limits, values = zip(*grids, strict=True)
@@ -404,7 +405,7 @@ class _Sums:
         weights = np.zeros((rows.shape[1], self.logits.shape[1]))
         heard = self.number * math.sqrt(share) / (self._sigma * self._gradient)
         pace = min(min(PATH * X.shape[1], HEARD * heard) / STEPS, FASTEST)
-        for _ in range(STEPS):
+        for _ in counted(range(STEPS), STEPS):
             total = np.zeros_like(weights)
             for part in self._parts():
                 own = rows[part].astype(np.float64)

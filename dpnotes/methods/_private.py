@@ -34,6 +34,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, check_consistent_length
 
 from dpnotes import _gate as gate
+from dpnotes._progress import fitting
 from dpnotes._scikit_learn import BaseEstimator, ClassifierMixin, decision_values
 from dpnotes._validation import Booleans, Features, Integers, one_of, positive, real
 from dpnotes.accounting import PrivacyProfile, PrivacyStatement, statement
@@ -175,6 +176,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
     refit in another thread, does not change an answer that is being computed: an answer
     uses the result of one fit.
 
+    At a terminal, a fit that takes more than a few seconds shows a progress bar. It
+    counts steps or models, whose numbers are public.
+
     Parameters
     ----------
     classes : sequence, optional
@@ -304,7 +308,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         columns = {name: vars(self)[name] for name in vars(self).keys() - chosen.keys()}
         n, d = records.X.shape
         vars(self).update(self.defaults(n, d, len(records.classes)))
-        with gate.quiet():
+        with gate.quiet(), fitting(type(self).__name__):
             learned = self._learn(records, **given)
         chosen["classes"] = None if self.classes is None else records.classes.tolist()
         chosen.update(dict.fromkeys(SEEDS))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from dpnotes import accounting, learners
+from dpnotes._progress import counted
 from dpnotes._validation import Features, Floats, at_least_one, one_of, positive, real
 from dpnotes.accounting import PrivacyProfile
 from dpnotes.mechanisms import add_gaussian
@@ -247,7 +248,7 @@ def noisy_descents(
     n = len(X) if n is None else n
     rows = np.hstack([X, np.ones((len(X), 1))], dtype=np.float64)  # [rows, d + 1]
     weights = np.zeros((n_runs, rows.shape[1]))
-    for _ in range(steps):
+    for _ in counted(range(steps), steps):
         error = expit(rows @ weights.T) - codes[:, None]  # [rows, n_runs]
         gradient = error.T @ rows / n + l2 * weights
         weights = add_gaussian(

@@ -16,6 +16,7 @@ from sklearn.dummy import DummyClassifier
 
 from dpnotes import learners
 from dpnotes._gate import quiet
+from dpnotes._progress import counted
 from dpnotes._validation import (
     Booleans,
     Features,
@@ -64,7 +65,7 @@ def fit_each(
         fit(learner, X[rows], codes[rows], n_classes, int(s))
         for rows, s in zip(subsets, seeds, strict=True)
     )
-    return list(Parallel(n_jobs=n_jobs)(fits))
+    return list(Parallel(n_jobs=n_jobs)(counted(fits, len(subsets))))
 
 
 def fit_one(learner: Any, X: Features, labels: NDArray[Any], seed: int) -> Any:
