@@ -15,9 +15,16 @@ import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
-from sklearn.datasets import load_digits
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_digits, make_blobs
+from sklearn.ensemble import AdaBoostClassifier, StackingClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    TunedThresholdClassifierCV,
+    cross_val_predict,
+    cross_val_score,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
@@ -369,3 +376,43 @@ def test_a_pipeline_that_leaves_X_as_it_is_needs_no_transform_of_public_rows(dig
         )
         > 0.6
     )
+
+
+WRAPPED = {
+    "pipeline": (make_pipeline, 1),
+    "vote": (lambda model: VotingClassifier([("ours", model)]), 1),
+    "calibration": (lambda model: CalibratedClassifierCV(model, cv=3), 3),
+    "threshold": (lambda model: TunedThresholdClassifierCV(model, cv=3), 4),
+    "stack": (lambda model: StackingClassifier([("ours", model)], cv=3), 4),
+    "search": (lambda model: GridSearchCV(model, {"norm": [5.0, 10.0]}, cv=3), 7),
+}
+
+
+@pytest.mark.parametrize(("wrap", "fits"), WRAPPED.values(), ids=WRAPPED)
+def test_a_wrapper_claims_no_guarantee_of_its_own(wrap, fits, monkeypatch):
+    """It fits so many times to the same records, and each fit spends epsilon again."""
+    X, y = make_blobs(60, centers=2, random_state=0)
+    counted = []
+    learn = ClassMeans._learn
+
+    def counting(self, records):
+        counted.append(records.n)
+        return learn(self, records)
+
+    monkeypatch.setattr(ClassMeans, "_learn", counting)
+    wrapper = wrap(ClassMeans(100.0, norm=10.0)).fit(X, y)
+    assert len(counted) == fits
+    for name in ("profile_", "publish", "statement_"):
+        assert not hasattr(wrapper, name)
+
+
+def test_predictions_of_other_fits_are_counted_by_nobody():
+    """``cross_val_predict`` gives what unseen models say; boosting, which would give
+    records weights, is refused.
+    """
+    X, y = make_blobs(60, centers=2, random_state=0)
+    model = ClassMeans(100.0, norm=10.0)
+    cross_val_predict(model, X, y, cv=3)
+    assert not hasattr(model, "profile_")
+    with pytest.raises(ValueError, match="sample_weight"):
+        AdaBoostClassifier(model).fit(X, y)
