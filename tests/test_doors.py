@@ -78,10 +78,10 @@ def test_there_is_something_to_check():
     assert len(FILES) > 100
     found = list(
         private_imports(
-            "from dpnotes.learners._sgd import fit\nimport dpnotes.lab._claim"
+            "from dpnotes.learners._sgd import fit\nimport dpnotes.lab._experiment"
         )
     )
-    assert found == ["dpnotes.learners._sgd.fit", "dpnotes.lab._claim"]
+    assert found == ["dpnotes.learners._sgd.fit", "dpnotes.lab._experiment"]
     assert not may_reach(ROOT / "tests/lab/test_cli.py", home(found[0]))
     assert may_reach(ROOT / "tests/learners/test_sgd.py", home(found[0]))
 

@@ -22,7 +22,7 @@ from dpnotes.accounting import (
     pure,
     subsampled,
 )
-from dpnotes.lab.bagging.claims import sample_distribution
+from dpnotes.lab.bagging.exposure import sample_distribution
 from dpnotes.mechanisms import draw_subsets
 
 EPSILONS = np.array([0.0, 0.1, 0.5, 1.0, 3.0])

@@ -200,6 +200,8 @@ def pages() -> dict[str, Page]:
             ["".join(cell["source"]) for cell in cells if cell["cell_type"] == kind]
             for kind in ("markdown", "code")
         ]
+        # the findings below the text of a claim are its sources
+        kinds[0] = [text for text in kinds[0] if not text.startswith("(claim-")]
         printed = set()
         published = root / "book" / "results" / "published"
         for table in (

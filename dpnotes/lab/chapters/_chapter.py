@@ -353,8 +353,9 @@ class Chapter:
         This includes the notebook, the package, the parameters and the stored results.
         These results are the files whose names begin with the name of the chapter
         (``book/results/bagging*.csv``) and the files in ``book/results/published``
-        whose names contain this name. A chapter and its evidence read no other results;
-        the scorecard and the ledger read all. If a parameter names a file, the content
+        whose names contain this name, and the page of evidence, which has the claims. A
+        chapter and its evidence read no other results; the scorecard and the ledger
+        read all. If a parameter names a file, the content
         of the file counts too.
 
         Parameters
@@ -368,6 +369,8 @@ class Chapter:
         stored = [
             *results.glob(f"{name}*.csv"),
             *(results / "published").glob(f"*{name}?*"),
+            # the texts of its claims
+            *(self.root / "book" / "evidence").glob(f"{name}*.ipynb"),
         ]
         total = hashlib.sha256()
         # of a checkout; where the package is installed, it lies elsewhere

@@ -21,6 +21,7 @@ from dpnotes.lab.store._results import verify as verify
 from dpnotes.lab.store._rows import StoreError as StoreError
 from dpnotes.lab.store._rows import load as load
 from dpnotes.lab.store._rows import publish as publish
+from dpnotes.lab.store._rows import replace_file as replace_file
 from dpnotes.lab.store._sweep import Compute as Compute
 from dpnotes.lab.store._sweep import RowError as RowError
 from dpnotes.lab.store._sweep import collect as collect

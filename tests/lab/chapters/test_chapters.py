@@ -254,7 +254,8 @@ class TestBook:
             "dpnotes/new/module.py",
             "book/results/zebra_table1.csv",
             "book/results/published/zebra.csv",
-            "book/results/published/claims_zebra.toml",
+            "book/results/published/findings_zebra.csv",
+            "book/evidence/zebra_evidence.ipynb",
         ):
             (book / path).parent.mkdir(exist_ok=True)
             with (book / path).open("a") as file:

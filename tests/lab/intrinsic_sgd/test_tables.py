@@ -3,20 +3,16 @@ membership test proves.
 """
 
 import math
-from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from dpnotes import accounting
-from dpnotes.accounting.papers import sgd_sensitivity
 from dpnotes.lab.experiments import rows as published_rows
 from dpnotes.lab.intrinsic_sgd import (
     audit,
     cells,
-    claims,
     experiments,
     grids,
     printed,
@@ -24,7 +20,6 @@ from dpnotes.lab.intrinsic_sgd import (
     tables,
 )
 from dpnotes.lab.intrinsic_sgd.printed import intrinsic_epsilon
-from dpnotes.lab.ledger import LEDGER
 from dpnotes.learners import fit_sgd
 
 
@@ -146,96 +141,11 @@ def test_printed_gains_contradict_the_printed_accuracies():
         assert share > 5 * task.closed
 
 
-def test_a_bound_with_fractional_visits_is_exceeded(monkeypatch):
-    for module in (claims, printed):
-        monkeypatch.setattr(
-            module,
-            "sgd_sensitivity",
-            lambda **given: sgd_sensitivity(**given | {"analysis": "published"}),
-        )
-    assert [
-        finding.quantity
-        for finding in LEDGER[29].evidence().findings
-        if not finding.supports
-    ] == [
-        "largest distance / (2 ceil(k) L eta / B), random pairs",
-        *(f"distance that one record makes, {task.name}" for task in printed.tasks()),
-        "largest distance over all orders, k = 3/2",
-    ]
-
-
 def test_printed_digits_follow_from_the_settings():
     for task in printed.tasks():
         assert round(task.bound("published"), 3) == task.sensitivity
         assert task.delta == pytest.approx(1 / task.n, rel=1e-3)
         assert task.n % task.batch_size  # every pass has a short batch
-
-
-def test_literal_training_is_the_textbook_loop():
-    """Runs side by side against one run at a time, record by record."""
-    generator = np.random.default_rng(3)
-    n, d = 7, 3
-    features, labels = (
-        generator.normal(size=(2, n, d)),
-        generator.integers(2, size=(2, n)).astype(np.float64),
-    )
-    initial = generator.normal(size=(2, d))
-    batches = claims.shuffled_batches(
-        n, batch_size=2, steps=8, generator=generator, place=0
-    )
-    together = claims.logistic_sgd(
-        features, labels, batches, learning_rate=0.3, initial=initial
-    )
-    for run in range(2):
-        weights = initial[run].copy()
-        for batch in batches:
-            gradient = np.zeros(d)
-            for record in batch:
-                x = features[run, record]
-                gradient += (
-                    (1 / (1 + math.exp(-float(x @ weights))) - labels[run, record])
-                    * x
-                    / len(batch)
-                )
-            weights = weights - 0.3 * gradient
-        np.testing.assert_allclose(together[run], weights, rtol=1e-12)
-
-
-def test_batches_visit_each_record_once_in_a_pass():
-    batches = claims.shuffled_batches(
-        10, batch_size=3, steps=7, generator=np.random.default_rng(4), place=0
-    )
-    assert batches.shape == (7, 3)
-    for start in (0, 3):
-        assert len(np.unique(batches[start : start + 3])) == 9
-    assert batches[[0, 3, 6], 0].tolist() == [0, 0, 0]
-    at_the_end = claims.shuffled_batches(
-        10, batch_size=3, steps=7, generator=np.random.default_rng(4), place=8
-    )
-    assert (at_the_end == 0).sum(axis=1).tolist() == [0, 0, 1, 0, 0, 1, 0]
-
-
-def test_whole_numbers_are_the_exact_weights(monkeypatch):
-    thirds = np.array([1, -3, 3, -3])
-    numerators = claims._end_numerators(thirds, 5, seed=0)
-    orders = np.random.default_rng(0).permuted(
-        np.tile(thirds.astype(object), (5, 1)), axis=1
-    )
-    # the order of the list
-    monkeypatch.setattr(claims, "all_orders", lambda n: [[(0,), (1,), (2,), (3,)]])
-    for numerator, order in zip(numerators, orders, strict=True):
-        records = [Fraction(int(third), 3) for third in order]
-        exact = claims.end_weights(
-            records, claims.quadratic, learning_rate=Fraction(1, 32)
-        )
-        assert [Fraction(int(numerator), 3 * 32**4)] == exact
-
-
-def test_textbook_condition_is_that_of_the_profile():
-    assert claims.gaussian_delta(1.0, 1.0) == pytest.approx(0.126936737507, abs=1e-12)
-    assert claims.gaussian_delta(0.5, 2.0) == pytest.approx(
-        accounting.gaussian(sigma=0.5).delta(0.5), rel=1e-12
-    )
 
 
 TINY = {"n_seeds": 6, "n_neighbours": 4, "steps": 40}
