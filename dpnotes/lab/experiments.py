@@ -7,6 +7,7 @@ for each scale. Only the command line and the chapters import this package.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -54,7 +55,12 @@ def find(name: str) -> Experiment:
 
 
 def rows(
-    name: str, grid: Grid | None = None, *, compute: Compute = "stored", **kwargs: Any
+    name: str,
+    grid: Grid | None = None,
+    *,
+    compute: Compute = "stored",
+    experiment: Callable[..., dict[str, Any]] | None = None,
+    **kwargs: Any,
 ) -> pd.DataFrame:
     """Collect the rows of an experiment from the published results or from runs of this
     machine, or compute them now.
@@ -68,6 +74,10 @@ def rows(
     compute : {"stored", "missing", "all"}
         ``"stored"`` reads only published rows, ``"missing"`` also runs the missing
         rows, and ``"all"`` runs every row again. See :func:`dpnotes.lab.store.collect`.
+    experiment : callable, optional
+        Function that computes missing rows, with the name and the version of the
+        experiment: see :func:`dpnotes.lab.experiment`. Default: the function of the
+        experiment.
     kwargs
         The arguments ``options``, ``n_jobs`` and ``progress`` of
         :func:`dpnotes.lab.store.collect`.
@@ -80,7 +90,7 @@ def rows(
     """
     chosen = find(name)
     found = collect(
-        chosen.function,
+        experiment or chosen.function,
         chosen.grids["paper"]() if grid is None else grid,
         compute=compute,
         published=published_store(name),

@@ -2,7 +2,7 @@
 rest on something.
 
 A number of the text is glued from a cell, quoted by the comment of an assertion of its
-page, printed by the paper (in quotation marks, or in a sentence that speaks of print,
+page or of ``book/checks``, printed by the paper (in quotation marks, or in a sentence that speaks of print,
 and among the stored printed values), or listed with a reason in
 ``book/constants.toml``. Numbers in formulas, theorems, code and labels (Table 2a, claim
 7) are not of the text. A sentence that compares methods is quoted by an assertion, or
@@ -202,6 +202,10 @@ def pages() -> dict[str, Page]:
         ]
         # the findings below the text of a claim are its sources
         kinds[0] = [text for text in kinds[0] if not text.startswith("(claim-")]
+        # what the chapter says of published rows is asserted there
+        checks = root / "book" / "checks" / f"{path.stem}.py"
+        if checks.is_file():
+            kinds[1].append(checks.read_text(encoding="utf-8"))
         printed = set()
         published = root / "book" / "results" / "published"
         for table in (

@@ -161,17 +161,6 @@ def test_figures_have_a_name_a_caption_and_alternative_text(chapter):
             ), settings["figure"]["name"]
 
 
-def test_names_of_glued_values_are_unique():
-    code = [
-        line
-        for chapter in CHAPTERS
-        for cell in cells(chapter.source, "code")
-        for line in cell["source"]
-    ]
-    names = re.findall(r"\bglue\(\s*[\"']([^\"']+)", "\n".join(code))
-    assert len(names) == len(set(names))
-
-
 def test_every_notebook_is_in_the_book():
     notebooks = sorted(
         path for path in BOOK.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts

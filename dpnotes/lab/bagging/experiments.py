@@ -108,20 +108,39 @@ def ensemble(
     learner = network(task[0], epochs=epochs, device=device, random_state=seed, **start)
     if subsample is None:
         model: Any = learner.fit(*task[1:3])
-        guarantee: dict[str, Any] = {
-            "epsilon": None,
-            "delta": None,
-            "adjacency": None,
-            "status": "none",
-        }
     else:
         model = _bagged(
             task, learner, seed, subsample=subsample, n_models=n_models, replace=replace
         )
+    return _scored(task, model, device) | about(model, task[0], device, n=len(task[1]))
+
+
+def about(
+    model: Any, images: Any, device: str, *, n: int | None = None
+) -> dict[str, Any]:
+    """What a row of :func:`ensemble` says of a fitted model besides its accuracy.
+
+    Parameters
+    ----------
+    model : Bagging or NetworkClassifier
+        A network on all records has no guarantee.
+    images : Dataset
+    device : str
+    n : int, optional
+        Training records. Default: all of ``images``.
+    """
+    records = len(images.X_train) if n is None else n
+    guarantee: dict[str, Any] = {
+        "epsilon": None,
+        "delta": None,
+        "adjacency": None,
+        "status": "none",
+    }
+    if hasattr(model, "profile_"):
         guarantee = _guarantee(
             model.profile_, epsilon=0.0, delta=model.profile_.delta(0.0)
         )
-    return _scored(task, model, device, **guarantee)
+    return {"n": records, **guarantee, **_origin(images, device)}
 
 
 @experiment("bagging.dp_sgd")

@@ -11,6 +11,8 @@ Every chapter imports this package, so the import must be quick: papermill is im
 only where it is used.
 """
 
+from dpnotes.lab.chapters._begin import Scale as Scale
+from dpnotes.lab.chapters._begin import begin as begin
 from dpnotes.lab.chapters._build import build as build
 from dpnotes.lab.chapters._build import page_of as page_of
 from dpnotes.lab.chapters._build import print_book as print_book
@@ -20,6 +22,8 @@ from dpnotes.lab.chapters._chapter import all_chapters as all_chapters
 from dpnotes.lab.chapters._chapter import chapter as chapter
 from dpnotes.lab.chapters._chapter import check_parameters as check_parameters
 from dpnotes.lab.chapters._chapter import pages as pages
+from dpnotes.lab.chapters._checks import checks as checks
+from dpnotes.lab.chapters._checks import values_of_text as values_of_text
 from dpnotes.lab.chapters._display import glue as glue
 from dpnotes.lab.chapters._display import show_source as show_source
 from dpnotes.lab.chapters._execute import BookError as BookError

@@ -4,6 +4,7 @@ printed as one PDF where asked.
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,8 @@ import click
 from dpnotes._chromium import browser
 from dpnotes.lab._places import book_folder
 from dpnotes.lab.chapters._chapter import Chapter, all_chapters, pages
+from dpnotes.lab.chapters._checks import values_of_text
+from dpnotes.lab.chapters._display import values_cell
 from dpnotes.lab.chapters._execute import BookError, execute
 
 # Jupyter Book has no __main__, and its script may not be on the path.
@@ -105,7 +108,11 @@ def _execute_for_book(chapter: Chapter) -> tuple[str, float | BookError]:
     seconds or what became of it.
     """
     try:
-        return chapter.name, execute(chapter, chapter.book_parameters, chapter.executed)
+        start = time.perf_counter()
+        # a sentence that is not true ends it before anything is written
+        values = values_of_text(chapter)
+        execute(chapter, chapter.book_parameters, chapter.executed, values=values)
+        return chapter.name, time.perf_counter() - start
     except BookError as error:
         return chapter.name, error
 
@@ -160,8 +167,12 @@ def page_of(notebook: Path) -> Path:
         (folder / "_toc.yml").write_text(
             f"format: jb-book\nroot: {notebook.stem}\nchapters:\n- file: references\n"
         )
+        shown = json.loads(notebook.read_text(encoding="utf-8"))
+        name = shown["metadata"]["dpnotes"]["chapter"]
+        (own,) = (each for each in all_chapters(root) if each.name == name)
+        shown["cells"].append(values_cell(values_of_text(own)))
+        (folder / notebook.name).write_text(json.dumps(shown), encoding="utf-8")
         for part in (
-            notebook,
             root / "_config.yml",
             root / "book",
             root / "book" / "references.md",

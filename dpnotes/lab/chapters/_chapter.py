@@ -350,7 +350,8 @@ class Chapter:
     def digest(self, parameters: Mapping[str, Any] | None = None) -> str:
         """Compute the SHA-256 sum of everything that determines the executed chapter.
 
-        This includes the notebook, the package, the parameters and the stored results.
+        This includes the notebook, its checks, the package, the parameters and the
+        stored results.
         These results are the files whose names begin with the name of the chapter
         (``book/results/bagging*.csv``) and the files in ``book/results/published``
         whose names contain this name, and the page of evidence, which has the claims. A
@@ -376,8 +377,9 @@ class Chapter:
         # of a checkout; where the package is installed, it lies elsewhere
         own = self.root / "dpnotes"
         package = own if own.is_dir() else PACKAGE
+        checks = [path for path in [checks_file(self)] if path.is_file()]
         for folder, paths in (
-            (self.root, [self.source, *stored]),
+            (self.root, [self.source, *stored, *checks]),
             (package.parent, package.rglob("*.py")),
         ):
             for path in sorted(paths):
@@ -412,6 +414,11 @@ class Chapter:
             return dict(_json(path)["metadata"]["dpnotes"])
         except (OSError, ValueError, KeyError, TypeError):
             return {}
+
+
+def checks_file(chapter: Chapter) -> Path:
+    """The file of the checks of a chapter's text; it need not exist."""
+    return chapter.root / "book" / "checks" / f"{chapter.name}.py"
 
 
 def pages(root: Path) -> list[PurePosixPath]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dpnotes.lab._places import PACKAGE
 
+_RECORD = "application/papermill.record/"  # a mime type that nothing shows but glue
 _DOCSTRING = re.compile(r'^ *r?""".*?"""\n+', re.MULTILINE | re.DOTALL)
 
 
@@ -30,13 +32,39 @@ def glue(name: str, value: object) -> None:
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.display import display
 
-    prefix = "application/papermill.record/"  # a mime type that nothing shows but glue
     data, metadata = (
-        {prefix + kind: content for kind, content in contents.items()}
+        {_RECORD + kind: content for kind, content in contents.items()}
         for contents in InteractiveShell.instance().display_formatter.format(value)  # type: ignore[union-attr]
     )
-    metadata["scrapbook"] = {"name": name, "mime_prefix": prefix}
+    metadata["scrapbook"] = {"name": name, "mime_prefix": _RECORD}
     display(data, metadata=metadata, raw=True)  # type: ignore[no-untyped-call]
+
+
+def values_cell(values: Mapping[str, str]) -> dict[str, Any]:
+    """Make an executed cell that saves values for the text, as `glue` does, and that
+    no page shows.
+
+    Parameters
+    ----------
+    values : mapping of str to str
+        Values by name.
+    """
+    outputs = [
+        {
+            "output_type": "display_data",
+            "data": {f"{_RECORD}text/plain": repr(value)},
+            "metadata": {"scrapbook": {"name": name, "mime_prefix": _RECORD}},
+        }
+        for name, value in values.items()
+    ]
+    return {
+        "cell_type": "code",
+        "id": "values-of-the-text",
+        "source": "# values that the text shows, from book/checks",
+        "metadata": {"tags": ["remove-cell"]},
+        "execution_count": None,
+        "outputs": outputs,
+    }
 
 
 def show_source(thing: object) -> None:

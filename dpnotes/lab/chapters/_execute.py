@@ -23,6 +23,7 @@ import click
 from dpnotes._processes import leftovers
 from dpnotes.lab._progress import CHANNEL
 from dpnotes.lab.chapters._chapter import Chapter
+from dpnotes.lab.chapters._display import values_cell
 
 _TITLE = re.compile(r"^#{1,3} (.+)$", re.MULTILINE)
 _EACH = 0.2  # seconds between two looks at what the kernel says
@@ -54,6 +55,7 @@ def execute(
     parameters: Mapping[str, object],
     output: Path,
     *,
+    values: Mapping[str, str] | None = None,
     echo: bool = False,
 ) -> float:
     """Execute a chapter into a new notebook, which is written completely or not at all.
@@ -71,6 +73,8 @@ def execute(
     output : Path
         Path of the executed notebook; its folder is made. The metadata of the notebook
         hold the parameters and the digest.
+    values : mapping of str to str, optional
+        Values that the text shows, by name: see :func:`values_of_text`.
     echo : bool
         Whether to show, on standard error, the titles of the sections as they are
         reached, the progress over rows, and the text that cells write there.
@@ -124,7 +128,10 @@ def execute(
                 extra_arguments=["--log-level=50"],
                 **hooks,
             )
+        if values:
+            notebook.cells.append(nbformat.from_dict(values_cell(values)))
         notebook.metadata["dpnotes"] = {
+            "chapter": chapter.name,
             "digest": digest,
             "parameters": given,
             "rows": _rows(chapter, output.parent),
