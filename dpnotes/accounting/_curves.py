@@ -17,8 +17,6 @@ from dpnotes._validation import Floats, floats
 
 K = TypeVar("K", bound=Hashable)
 
-# where a trade-off curve gets a supporting line
-EPSILONS = np.concatenate([[0.0], np.geomspace(1e-4, 1e3, 2000)])
 # of Gaussian noise: where delta tends to 1, its derivative in sigma falls below
 # rounding
 LARGEST_DELTA = 0.999
@@ -44,14 +42,12 @@ def hockey_stick(
     >>> hockey_stick(with_record, without, 1), hockey_stick(with_record, without, 2)
     (Fraction(1, 2), Fraction(1, 4))
     """
-    zero = Fraction(0)
-    return sum(
-        (
-            max(mass - factor * q.get(outcome, zero), zero)
-            for outcome, mass in p.items()
-        ),
-        zero,
-    )
+    total = Fraction(0)
+    for outcome, mass in p.items():
+        excess = mass - factor * q.get(outcome, Fraction(0))
+        if excess > 0:
+            total += excess
+    return total
 
 
 def like_input(values: Floats) -> float | Floats:
@@ -68,17 +64,14 @@ def smallest_epsilon(
     ``curve`` must fall with epsilon towards ``limit``. If it never reaches ``limit``, a
     delta equal to ``limit`` gives infinity.
     """
-    low, high = np.zeros_like(delta), np.ones_like(delta)
-    for _ in range(60):  # up to 2^60; beyond, no double epsilon is of use
-        short = curve(high) > delta
-        if not short.any():
-            break
-        high = np.where(short, 2 * high, high)
+    low = np.zeros_like(delta)
+    high = np.full_like(delta, LARGEST)
     reachable = curve(high) <= delta
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
         enough = curve(middle) <= delta
-        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        high = np.where(enough, middle, high)
+        low = np.where(enough, low, middle)
     found = np.where(curve(np.zeros_like(delta)) <= delta, 0.0, high)
     return np.where(reachable & (delta >= limit), found, np.inf)
 
@@ -106,30 +99,16 @@ def supported_tradeoff(kept: Floats, epsilon: Floats, alpha: Floats) -> Floats:
     ``kept`` and ``epsilon`` have shape [lines]. Fewer lines can only lower the result,
     which is the private side.
     """
-    alpha = alpha[..., None]
-    # e^epsilon alpha may be inf; at alpha = 0 nothing falls
-    with np.errstate(over="ignore", invalid="ignore"):
-        fall = np.where(alpha > 0, np.exp(epsilon) * alpha, 0.0)
-    lines = np.maximum(kept - fall, np.exp(-epsilon) * (kept - alpha))
-    return floats(np.maximum(0.0, lines.max(-1)))
-
-
-def sorted_tradeoff(kept: Floats, epsilon: Floats, alpha: Floats) -> Floats:
-    """Compute :func:`supported_tradeoff` for ascending ``epsilon`` <= 700 by looking
-    up the line of each alpha.
-    """
-    right = _largest(kept, np.exp(epsilon), alpha)
-    left = _largest((np.exp(-epsilon) * kept)[::-1], np.exp(-epsilon)[::-1], alpha)
-    return np.maximum(0.0, np.maximum(right, left))
-
-
-def _largest(intercept: Floats, gradient: Floats, alpha: Floats) -> Floats:
-    """``max(intercept - gradient * alpha)``, at the line where the rise of the
-    concave intercepts passes alpha.
-    """
-    rise = np.minimum.accumulate(np.diff(intercept) / np.diff(gradient))
-    index = len(rise) - np.searchsorted(rise[::-1], alpha, side="left")
-    return floats(intercept[index] - gradient[index] * alpha)
+    found = np.zeros(alpha.shape)
+    # e^epsilon may be inf
+    with np.errstate(over="ignore"):
+        gradients = np.exp(epsilon)
+        # one by one: all lines at all alphas would take too much memory
+        for place, rate in np.ndenumerate(alpha):
+            fall = gradients * rate if rate > 0 else 0.0
+            highest = max((kept - fall).max(), ((kept - rate) / gradients).max())
+            found[place] = max(0.0, highest)
+    return found
 
 
 # A dominating pair from the curve: its deltas at some nodes, connected by lines in

@@ -25,7 +25,7 @@ from dpnotes.accounting._kinds import (
     together,
 )
 from dpnotes.accounting._profile import ADJACENCIES, PrivacyProfile, describe
-from dpnotes.accounting._renyi import Total, sampled_gaussian_rdp
+from dpnotes.accounting._renyi import Total, conversion, sampled_gaussian_rdp
 from dpnotes.accounting._sampling import MixtureRelease, OverlapRelease
 
 ACCOUNTANTS = ("best", "pld", "rdp")
@@ -319,7 +319,7 @@ def calibrated_rdp(
         """Epsilon, which may be negative, for sigmas [pairs] and orders [pairs,
         orders].
         """
-        return steps * sampled_gaussian_rdp(sigma[:, None], rate, order) + _conversion(
+        return steps * sampled_gaussian_rdp(sigma[:, None], rate, order) + conversion(
             order, log_delta
         )
 
@@ -465,16 +465,9 @@ def _regula_falsi(
     return np.exp(high)
 
 
-def _conversion(order: Floats, log_delta: Floats | float) -> Floats:
-    """Term added to the Renyi divergence of an order to give epsilon (Canonne,
-    Kamath and Steinke 2020).
-    """
-    return floats(np.log1p(-1 / order) - (log_delta + np.log(order)) / (order - 1))
-
-
 def _coarse_epsilon(rate: float, steps: float, log_delta: float) -> Floats:
     """Epsilon at the coarse sigmas and orders, [sigmas, orders]."""
-    return steps * _coarse_rdp(rate) + _conversion(COARSE_ORDERS, log_delta)
+    return steps * _coarse_rdp(rate) + conversion(COARSE_ORDERS, log_delta)
 
 
 @lru_cache(maxsize=64)

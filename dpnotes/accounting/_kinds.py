@@ -28,21 +28,20 @@ the last one without, and LossesAlone from ComposedRelease):
 =================== ======================================================= =========
 kind                overrides                                               family
 =================== ======================================================= =========
-CurveRelease        tradeoff
-- GroupRelease      rough, ceiling
-- LossDistribution
-- MixtureRelease    renyi, ceiling
-- ExchangeRelease
-- OverlapRelease
-- PerturbedLoss
+GroupRelease        rough, ceiling
+LossDistribution
+MixtureRelease      renyi, ceiling
+ExchangeRelease
+OverlapRelease
+PerturbedLoss
 SampleRelease       epsilon, tradeoff, renyi, ceiling, merged, group        samples
 - SampleGroup
 GaussianRelease     tradeoff, renyi, sampled_rdp, merged, group             gaussian
 LaplaceRelease      epsilon, tradeoff, renyi, ceiling, group
 BoundedRangeRelease tradeoff, renyi, ceiling, group
 LevelsRelease       epsilon, atoms, scale, renyi, ceiling, merged, group    levels
-RenyiRelease        rough, epsilon, tradeoff, renyi, merged, group          renyi
-ConvertedRelease    tradeoff, renyi, merged                                 converted
+RenyiRelease        rough, epsilon, renyi, merged, group                    renyi
+ConvertedRelease    renyi, merged                                           converted
 LeastRelease        rough, epsilon, tradeoff, renyi, ceiling, group
 - ComposedRelease   renyi, ceiling, terms, group
 - LossesAlone
@@ -58,7 +57,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -68,7 +67,6 @@ from scipy import special, stats
 
 from dpnotes._validation import Floats, floats
 from dpnotes.accounting._curves import (
-    EPSILONS,
     LARGEST_EXPONENT,
     Atoms,
     Pair,
@@ -77,7 +75,6 @@ from dpnotes.accounting._curves import (
     on_private_side,
     pair_of,
     smallest_epsilon,
-    sorted_tradeoff,
     supported_tradeoff,
 )
 from dpnotes.accounting._losses import Losses, natural_interval, on_grid, total, trimmed
@@ -90,6 +87,7 @@ from dpnotes.accounting._renyi import (
     Tabulated,
     Total,
     best_order,
+    conversion,
     laplace_rdp,
     sampled_gaussian_rdp,
 )
@@ -134,28 +132,32 @@ class Release(ABC):
         """
         return self.delta(epsilon, direction)
 
-    def worst(self, epsilon: Floats) -> Floats:
-        """Delta in the direction in which it is larger."""
-        removed = self.delta(epsilon, "remove")
-        return (
-            removed
-            if self.symmetric
-            else np.maximum(removed, self.delta(epsilon, "add"))
-        )
+    def worst(self, epsilon: Floats, *, rough: bool = False) -> Floats:
+        """Delta, or the rough one, in the direction in which it is larger."""
+        curve = self.rough if rough else self.delta
+        removed = curve(epsilon, "remove")
+        if self.symmetric:
+            return removed
+        return np.maximum(removed, curve(epsilon, "add"))
 
     def epsilon(self, delta: Floats) -> Floats:
         """Smallest epsilon for each delta, rounded to the private side."""
         found = smallest_epsilon(self.worst, delta)
-        return np.where(delta > 0, found, np.inf) if self.never_pure else found
+        if self.never_pure:
+            found = np.where(delta > 0, found, np.inf)
+        return found
 
     def tradeoff(self, alpha: Floats) -> Floats:
         """False-negative rate of the best test at each false-positive rate."""
         corners = self.corners()
-        return supported_tradeoff(1 - self.worst(corners), corners, alpha)
+        lost = self.worst(corners, rough=True)
+        # the advantage
+        lost[0] = self.worst(corners[0])
+        return supported_tradeoff(1 - lost, corners, alpha)
 
     def corners(self) -> Floats:
         """The epsilons at which the trade-off curve gets a supporting line."""
-        return EPSILONS
+        return GRID
 
     @cached_property
     def _pair(self) -> Pair:
@@ -200,20 +202,7 @@ class Release(ABC):
         return GroupRelease(self, size)
 
 
-class CurveRelease(Release):
-    """A mechanism with a known curve delta(epsilon) in each direction; a pair of
-    distributions attains both curves.
-    """
-
-    def tradeoff(self, alpha: Floats) -> Floats:
-        corners = self.corners()
-        return sorted_tradeoff(1 - self.worst(corners), corners, alpha)
-
-    def corners(self) -> Floats:
-        return GRID
-
-
-class GroupRelease(CurveRelease):
+class GroupRelease(Release):
     """Several records at once, by the general bound ``delta(epsilon / size) (1 +
     e^(epsilon / size) + ...)``.
 
@@ -228,28 +217,24 @@ class GroupRelease(CurveRelease):
         self._once, self._size = once, size
         self.never_pure = once.never_pure
 
-    def delta(self, epsilon: Floats, direction: str) -> Floats:
-        return self._raised(self._once.worst, epsilon)
-
-    def rough(self, epsilon: Floats, direction: str) -> Floats:
-        def worst(each: Floats) -> Floats:
-            both = [self._once.rough(each, direction) for direction in DIRECTIONS]
-            return np.maximum(*both)
-
-        return self._raised(worst, epsilon)
-
-    def _raised(self, curve: Callable[[Floats], Floats], epsilon: Floats) -> Floats:
+    def delta(self, epsilon: Floats, direction: str, *, rough: bool = False) -> Floats:
         each = epsilon / self._size
         with np.errstate(over="ignore", invalid="ignore"):
-            delta = curve(each)
+            delta = self._once.worst(each, rough=rough)
             factor = np.exp(np.arange(self._size) * each[..., None]).sum(-1)
             found = np.where(delta > 0, delta * factor, 0.0)
-        best = np.minimum(found, self._size * curve(np.zeros(())))
+        at_zero = self._once.worst(np.zeros(()), rough=rough)
+        best = np.minimum(found, self._size * at_zero)
         return floats(np.minimum(best, 1.0))
+
+    def rough(self, epsilon: Floats, direction: str) -> Floats:
+        return self.delta(epsilon, direction, rough=True)
 
     def ceiling(self) -> tuple[float, float]:
         level, lost = self._once.ceiling()
-        return (self._size * level, 0.0) if lost == 0 else super().ceiling()
+        if lost > 0:
+            return super().ceiling()
+        return self._size * level, 0.0
 
 
 @dataclass(frozen=True)
@@ -326,11 +311,9 @@ class GaussianRelease(Release):
             # Phi(a))), for delta near 1
             above, below = special.log_ndtr(-low), special.log_ndtr(-low - self.mu)
             head = np.exp(above) * -np.expm1(np.minimum(epsilon + below - above, 0.0))
-            tail = np.exp(
-                log_delta_of(np.full(low.shape or 1, self.mu), np.atleast_1d(epsilon))[
-                    0
-                ]
-            ).reshape(low.shape)
+            mu = np.full(low.shape or 1, self.mu)
+            log_delta, _ = log_delta_of(mu, np.atleast_1d(epsilon))
+            tail = np.exp(log_delta).reshape(low.shape)
         value = np.where(low > -1, np.where(low < FAR, tail, 0.0), head)
         return np.where(np.isfinite(epsilon), value, 0.0) + 0.0  # no negative zero
 
@@ -339,9 +322,8 @@ class GaussianRelease(Release):
 
     def merged(self, terms: Terms) -> GaussianRelease:
         """Exact composition: the variances of the log-likelihood ratios add."""
-        return GaussianRelease(
-            math.hypot(*(math.sqrt(times) * part.mu for part, times in terms))
-        )
+        lengths = [math.sqrt(times) * part.mu for part, times in terms]
+        return GaussianRelease(math.hypot(*lengths))
 
     def renyi(self) -> Renyi:
         return Renyi(Line(self.mu**2 / 2))
@@ -377,11 +359,8 @@ class LaplaceRelease(Release):
             middle = np.exp(-self.pure - np.log(4 * alpha))
             first = -np.expm1(np.minimum(0.0, self.pure + np.log(alpha)))
         last = np.exp(-self.pure) * (1 - alpha)
-        return np.where(
-            alpha > 0.5,
-            last,
-            np.where(4 * alpha > 2 * np.exp(-self.pure), middle, first),
-        )
+        low = np.where(4 * alpha > 2 * np.exp(-self.pure), middle, first)
+        return np.where(alpha > 0.5, last, low)
 
     def renyi(self) -> Renyi:
         return Renyi(partial(laplace_rdp, pure=self.pure))
@@ -448,13 +427,13 @@ class LevelsRelease(Release):
         for epsilon, _, times in self.levels:
             counted[epsilon] = counted.get(epsilon, 0) + times
         shown = at_least_once((times, delta) for _, delta, times in self.levels)
-        loss, mass, lost = np.zeros(1), np.ones(1), 0.0
+        loss = np.zeros(1)
+        mass = np.ones(1)
+        lost = 0.0
         for epsilon, times in counted.items():
             losses, masses, left_out = randomised_responses(epsilon, times)
-            loss, mass = (
-                (loss[:, None] + losses).ravel(),
-                (mass[:, None] * masses).ravel(),
-            )
+            loss = (loss[:, None] + losses).ravel()
+            mass = (mass[:, None] * masses).ravel()
             lost += left_out
         order = np.argsort(loss, kind="stable")
         most = math.fsum(epsilon * times for epsilon, times in counted.items())
@@ -466,9 +445,8 @@ class LevelsRelease(Release):
 
     def delta(self, epsilon: Floats, direction: str) -> Floats:
         *_, lost, most, shown = self._law
-        answered = np.where(
-            epsilon < most, np.minimum(1.0, self._tail(epsilon) + lost), 0.0
-        )
+        above = np.minimum(1.0, self._tail(epsilon) + lost)
+        answered = np.where(epsilon < most, above, 0.0)
         return floats(shown + (1 - shown) * answered)
 
     def epsilon(self, delta: Floats) -> Floats:
@@ -478,20 +456,20 @@ class LevelsRelease(Release):
 
     def corners(self) -> Floats:
         corners = np.unique(np.maximum(self._law[0], 0.0))
-        return corners[
-            np.unique(np.linspace(0, len(corners) - 1, LINES).astype(np.int64))
-        ]
+        chosen = np.linspace(0, len(corners) - 1, LINES).astype(np.int64)
+        return corners[np.unique(chosen)]
 
     def merged(self, terms: Terms) -> Release | None:
         """Optimal composition; None if it has too many losses to list."""
-        levels = [
-            (level, lost, count * times)
-            for part, times in terms
-            for level, lost, count in part.levels
-        ]
-        outcomes = math.prod(1 + count for level, _, count in levels if level)
-        few = outcomes <= MOST_COUNTS or len({at for at, *_ in levels}) == 1
-        return LevelsRelease(tuple(levels)) if few else None
+        levels = []
+        outcomes = 1
+        for part, times in terms:
+            for level, lost, count in part.levels:
+                levels.append((level, lost, count * times))
+                outcomes *= 1 if level == 0 else 1 + count * times
+        if outcomes > MOST_COUNTS and len({level for level, *_ in levels}) > 1:
+            return None
+        return LevelsRelease(tuple(levels))
 
     def atoms(self) -> tuple[Atoms, Atoms]:
         loss, mass, lost, _, shown = self._law
@@ -499,15 +477,14 @@ class LevelsRelease(Release):
         return atoms, atoms
 
     def scale(self) -> float:
-        return math.sqrt(
-            sum(count * level * math.tanh(level / 2) for level, _, count in self.levels)
-        )
+        variance = 0.0
+        for level, _, times in self.levels:
+            variance += times * level * math.tanh(level / 2)
+        return math.sqrt(variance)
 
     def renyi(self) -> Renyi:
-        return Renyi(
-            Total(tuple((count, Response(level)) for level, _, count in self.levels)),
-            self._law[-1],
-        )
+        parts = tuple((times, Response(level)) for level, _, times in self.levels)
+        return Renyi(Total(parts), self._law[-1])
 
     def ceiling(self) -> tuple[float, float]:
         return self._law[-2:]
@@ -515,19 +492,13 @@ class LevelsRelease(Release):
     def group(self, size: int) -> LevelsRelease:
         levels = []
         for epsilon, delta, times in self.levels:
-            if delta > 0:  # sum of e^(i epsilon) delta over i < size
-                terms = (
-                    size
-                    if epsilon == 0
-                    else math.expm1(-size * epsilon) / math.expm1(-epsilon)
-                )
-                delta = min(
-                    1.0,
-                    delta
-                    * terms
-                    * math.exp(min(LARGEST_EXPONENT, (size - 1) * epsilon)),
-                )
-            levels.append((size * epsilon, delta, times))
+            # sum of e^(i epsilon) over i < size
+            factor = math.exp(min(LARGEST_EXPONENT, (size - 1) * epsilon))
+            if epsilon == 0:
+                factor = size
+            else:
+                factor *= math.expm1(-size * epsilon) / math.expm1(-epsilon)
+            levels.append((size * epsilon, min(1.0, delta * factor), times))
         return LevelsRelease(tuple(levels))
 
 
@@ -547,11 +518,6 @@ class RenyiRelease(Release):
     def __init__(self, curve: Curve, failure: float = 0.0) -> None:
         self._curve, self._failure = curve, failure
 
-    @property
-    def ready(self) -> bool:  # type: ignore[override]
-        """Whether the curve has been computed."""
-        return bool(getattr(self._curve, "ready", True))
-
     def renyi(self) -> Renyi:
         return Renyi(self._curve, self._failure)
 
@@ -561,57 +527,29 @@ class RenyiRelease(Release):
             return spent - np.log(alpha - 1) + alpha * np.log1p(-1 / alpha)
 
         with np.errstate(over="ignore"):  # an order that is of no use
-            found = np.exp(
-                np.minimum(
-                    best_order(self._curve, log_delta, epsilon.shape, refine=refine),
-                    0.0,
-                )
-            )
-        return floats(self._failure + (1 - self._failure) * found)
+            found = best_order(self._curve, log_delta, epsilon.shape, refine=refine)
+        rest = (1 - self._failure) * np.exp(np.minimum(found, 0.0))
+        return floats(self._failure + rest)
 
     def rough(self, epsilon: Floats, direction: str) -> Floats:
         return self.delta(epsilon, direction, refine=False)
 
     def epsilon(self, delta: Floats) -> Floats:
-        left = (
-            (delta - self._failure) / (1 - self._failure)
-            if self._failure < 1
-            else np.zeros_like(delta)
-        )
+        left = np.maximum(0.0, delta - self._failure) / max(1 - self._failure, UNLIKELY)
         # delta = 0: no order gives a finite epsilon
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log_delta = np.log(np.maximum(left, 0.0))[..., None]
+        with np.errstate(divide="ignore"):
+            log_delta = np.log(left)[..., None]
 
         def epsilon(alpha: Floats, divergence: Floats) -> Floats:
-            return (
-                divergence
-                + np.log1p(-1 / alpha)
-                - (log_delta + np.log(alpha)) / (alpha - 1)
-            )
+            return divergence + conversion(alpha, log_delta)
 
-        found = np.full(delta.shape, np.inf)
-        positive = left > 0
-        if positive.any():
-            found = np.where(
-                positive,
-                np.maximum(0.0, best_order(self._curve, epsilon, delta.shape)),
-                np.inf,
-            )
+        found = np.maximum(0.0, best_order(self._curve, epsilon, delta.shape))
         found = np.where(delta >= 1, 0.0, found)
         return on_private_side(self.worst, found, delta)
 
-    def tradeoff(self, alpha: Floats) -> Floats:
-        lost = self.rough(EPSILONS, "remove")
-        lost[0] = self.worst(EPSILONS[0])  # the advantage
-        return supported_tradeoff(1 - lost, EPSILONS, alpha)
-
     def merged(self, terms: Terms) -> RenyiRelease:
-        """Divergences of the same order add."""
-        curve: Curve = Total(tuple((times, part._curve) for part, times in terms))
-        if all(isinstance(part._curve, Line) for part, _ in terms):
-            curve = Line(math.fsum(times * part._curve.rho for part, times in terms))
-        failure = at_least_once((times, part._failure) for part, times in terms)
-        return RenyiRelease(curve, failure)
+        found = added(terms)
+        return RenyiRelease(found.curve, found.failure)
 
     def group(self, size: int) -> Release:
         if isinstance(self._curve, Line) and not self._failure:
@@ -620,71 +558,50 @@ class RenyiRelease(Release):
 
 
 class ConvertedRelease(Release):
-    """Accounting of papers for ``times`` answers that are ``rho``-zCDP each, converted
-    as in Mironov (2017).
+    """Accounting of papers for answers that are together ``rho``-zCDP, converted as in
+    Mironov (2017).
 
-    This is valid, but looser than current results. With rho summed over the answers,
-    ``delta`` is the minimum of ``exp(l (rho (l + 1) - epsilon))`` over all real l > 0,
-    or only over the given ``moments`` l. A paper may also claim that each answer is
-    ``pure``-DP; these levels add up.
+    This is valid, but looser than current results: ``delta`` is the minimum of ``exp(l
+    (rho (l + 1) - epsilon))`` over all real l > 0, or only over the given ``moments``
+    l. A paper may also claim that the answers are together ``pure``-DP.
     """
 
     symmetric = True
     family = "converted"
 
     def __init__(
-        self,
-        rho: float,
-        times: int,
-        *,
-        moments: Floats | None = None,
-        pure: float | None = None,
+        self, rho: float, *, moments: Floats | None = None, pure: float = math.inf
     ) -> None:
-        self._rho, self._times, self._moments, self._pure = rho, times, moments, pure
-        self.never_pure = pure is None
-        self._claimed = (
-            None if pure is None else LevelsRelease(((times * pure, 0.0, 1),))
-        )
+        self._rho, self._moments, self._pure = rho, moments, pure
+        self.never_pure = pure == math.inf
 
     def delta(self, epsilon: Floats, direction: str) -> Floats:
-        rho = self._rho * self._times
+        rho = self._rho
         if self._moments is None:
             exponent = -(np.maximum(epsilon - rho, 0.0) ** 2) / (4 * rho)
         else:
-            exponent = (
-                self._moments * (rho * (self._moments + 1) - epsilon[..., None])
-            ).min(-1)
+            spent = rho * (self._moments + 1) - epsilon[..., None]
+            exponent = (self._moments * spent).min(-1)
         converted = np.exp(np.minimum(exponent, 0.0))
-        if self._claimed is not None:
-            converted = np.minimum(converted, self._claimed.delta(epsilon, direction))
+        if not self.never_pure:
+            claimed = LevelsRelease(((self._pure, 0.0, 1),))
+            converted = np.minimum(converted, claimed.delta(epsilon, direction))
         return floats(converted)
 
-    def tradeoff(self, alpha: Floats) -> Floats:
-        found = super().tradeoff(alpha)
-        if (
-            self._pure is not None
-            and self._claimed is not None
-            and self._times * self._pure < LARGEST_EXPONENT
-        ):
-            found = np.maximum(found, self._claimed.tradeoff(alpha))
-        return found
+    def corners(self) -> Floats:
+        return GRID if self.never_pure else np.union1d(GRID, self._pure)
 
     def merged(self, terms: Terms) -> Release:
         """Divergences of the same order add, and so do the claimed pure levels."""
-        rho = sum(times * part._times * part._rho for part, times in terms)
-        claimed = all(part._pure is not None for part, _ in terms)
-        pure = (
-            math.fsum(times * part._times * part._pure for part, times in terms)
-            if claimed
-            else None
-        )
-        return ConvertedRelease(rho, 1, moments=self._moments, pure=pure)
+        rho = math.fsum(times * part._rho for part, times in terms)
+        pure = math.fsum(times * part._pure for part, times in terms)
+        return ConvertedRelease(rho, moments=self._moments, pure=pure)
 
     def renyi(self) -> Renyi:
-        return Renyi(Line(self._times * self._rho))
+        return Renyi(Line(self._rho))
 
 
-class LossDistribution(CurveRelease):
+class LossDistribution(Release):
     """A mechanism known through the distribution of its privacy loss on a grid, rounded
     to the private side.
 
@@ -693,23 +610,17 @@ class LossDistribution(CurveRelease):
     """
 
     def __init__(self, halves: tuple[Losses, Losses]) -> None:
-        self._tails = {
-            name: Tail(half.values, half.masses)
-            for name, half in zip(DIRECTIONS, halves, strict=True)
-        }
-        self._infinite = {
-            name: min(1.0, half.infinite)
-            for name, half in zip(DIRECTIONS, halves, strict=True)
-        }
+        self._tails = [Tail(half.values, half.masses) for half in halves]
+        self._infinite = [min(1.0, half.infinite) for half in halves]
 
     def delta(self, epsilon: Floats, direction: str) -> Floats:
-        infinite = self._infinite[direction]
-        return floats(np.minimum(1.0, infinite + self._tails[direction](epsilon)))
+        half = DIRECTIONS.index(direction)
+        return floats(
+            np.minimum(1.0, self._infinite[half] + self._tails[half](epsilon))
+        )
 
     def corners(self) -> Floats:
-        corners = np.concatenate(
-            [[0.0], *(tail.losses for tail in self._tails.values())]
-        )
+        corners = np.concatenate([[0.0], *(tail.losses for tail in self._tails)])
         return np.unique(corners[corners <= LARGEST_EXPONENT])
 
 
@@ -723,38 +634,27 @@ class LeastRelease(Release):
     def __init__(self, bounds: tuple[Release, ...]) -> None:
         self.bounds = bounds
 
-    @property
-    def ready(self) -> bool:  # type: ignore[override]
-        """Whether all bounds have been computed."""
-        return all(bound.ready for bound in self.bounds)
-
     def delta(self, epsilon: Floats, direction: str) -> Floats:
-        return np.asarray(
-            np.min([bound.delta(epsilon, direction) for bound in self.bounds], axis=0)
-        )
+        found = [bound.delta(epsilon, direction) for bound in self.bounds]
+        return np.asarray(np.min(found, axis=0))
 
     def rough(self, epsilon: Floats, direction: str) -> Floats:
-        return np.asarray(
-            np.min([bound.rough(epsilon, direction) for bound in self.bounds], axis=0)
-        )
+        found = [bound.rough(epsilon, direction) for bound in self.bounds]
+        return np.asarray(np.min(found, axis=0))
 
     def epsilon(self, delta: Floats) -> Floats:
-        return np.asarray(
-            np.min([bound.epsilon(delta) for bound in self.bounds], axis=0)
-        )
+        found = [bound.epsilon(delta) for bound in self.bounds]
+        return np.asarray(np.min(found, axis=0))
 
     def tradeoff(self, alpha: Floats) -> Floats:
-        return np.asarray(
-            np.max([bound.tradeoff(alpha) for bound in self.bounds], axis=0)
-        )
+        found = [bound.tradeoff(alpha) for bound in self.bounds]
+        return np.asarray(np.max(found, axis=0))
 
     def renyi(self) -> Renyi:
         found = [bound.renyi() for bound in self.bounds]
         failure = min(each.failure for each in found)
-        return Renyi(
-            Smallest(tuple(each.curve for each in found if each.failure == failure)),
-            failure,
-        )
+        curves = [each.curve for each in found if each.failure == failure]
+        return Renyi(Smallest(tuple(curves)), failure)
 
     def ceiling(self) -> tuple[float, float]:
         return min(bound.ceiling() for bound in self.bounds)
@@ -789,30 +689,25 @@ class ComposedRelease(LeastRelease):
     @cached_property
     def bounds(self) -> tuple[Release, ...]:  # type: ignore[override]
         """All known bounds of the composition."""
-        (level, lost), renyi = self.ceiling(), self.renyi()
+        renyi = self.renyi()
         bounds: list[Release] = [
             LossDistribution(losses_of(self._parts)),
             RenyiRelease(renyi.curve, renyi.failure),
         ]
-        wholes = [self._whole(part, times) for part, times in self._parts]
+        # several releases as one that is known by its curve, where their losses do not
+        # say all
+        wholes: Terms = []
+        for part, times in self._parts:
+            if times > 1 and part.beyond_pair:
+                wholes.append((ComposedRelease([(part, times)]), 1))
+            else:
+                wholes.append((part, times))
         if len(wholes) > 1 and wholes != self._parts:
             bounds.append(LossDistribution(losses_of(wholes)))
-        return (
-            (*bounds, LevelsRelease(((level, lost, 1),)))
-            if math.isfinite(level)
-            else tuple(bounds)
-        )
-
-    @staticmethod
-    def _whole(part: Release, times: int) -> tuple[Release, int]:
-        """Several releases as one that is known by its curve, where their losses do
-        not say all.
-        """
-        return (
-            (ComposedRelease([(part, times)]), 1)
-            if times > 1 and part.beyond_pair
-            else (part, times)
-        )
+        level, lost = self.ceiling()
+        if math.isfinite(level):
+            bounds.append(LevelsRelease(((level, lost, 1),)))
+        return tuple(bounds)
 
     @property
     def ready(self) -> bool:  # type: ignore[override]
@@ -823,17 +718,16 @@ class ComposedRelease(LeastRelease):
         return self._parts
 
     def renyi(self) -> Renyi:
-        """Divergences of the same order add."""
-        found = [(times, part.renyi()) for part, times in self._parts]
-        curve = Tabulated(Total(tuple((times, each.curve) for times, each in found)))
-        return Renyi(
-            curve, at_least_once((times, each.failure) for times, each in found)
-        )
+        return added(self._parts)
 
     def ceiling(self) -> tuple[float, float]:
-        found = [(times, *part.ceiling()) for part, times in self._parts]
-        level = sum(times * level for times, level, _ in found)
-        return level, at_least_once((times, lost) for times, _, lost in found)
+        most = 0.0
+        losses = []
+        for part, times in self._parts:
+            level, lost = part.ceiling()
+            most += times * level
+            losses.append((times, lost))
+        return most, at_least_once(losses)
 
     def group(self, size: int) -> Release:
         return together([(part.group(size), times) for part, times in self._parts])
@@ -848,24 +742,40 @@ class LossesAlone(ComposedRelease):
         return (LossDistribution(losses_of(self._parts)),)
 
 
+def added(terms: Terms) -> Renyi:
+    """Renyi curve of releases together: divergences of the same order add."""
+    parts: list[tuple[int, Curve]] = []
+    failures = []
+    for part, times in terms:
+        found = part.renyi()
+        parts.append((times, found.curve))
+        failures.append((times, found.failure))
+    curve: Curve = Tabulated(Total(tuple(parts)))
+    if all(isinstance(each, Line) for _, each in parts):
+        curve = Line(float(curve(np.ones(()))))
+    return Renyi(curve, at_least_once(failures))
+
+
 def together(terms: Terms) -> Release:
     """Compose releases, each made a given number of times; parts of one family
     merge, and all others stay separate.
     """
-    families = _groups(terms, lambda part: part.family or part)
+    families: dict[Hashable, Terms] = {}
+    for part, times in terms:
+        families.setdefault(part.family or part, []).append((part, times))
     merged: Terms = []
-    for group in families:
-        first: Release = group[0][0]
-        found = first.merged(group) if first.family else None
-        if found is not None and len(families) == 1:
+    for family in families.values():
+        found: Release | None = family[0][0].merged(family)
+        if found is None:
+            # equal releases are counted together
+            counted: dict[Release, int] = {}
+            for part, times in family:
+                counted[part] = counted.get(part, 0) + times
+            merged += counted.items()
+        elif len(families) == 1:
             return found
-        if found is not None:
+        else:
             merged.append((found, 1))
-            continue
-        merged += [
-            (same[0][0], sum(times for _, times in same))
-            for same in _groups(group, lambda part: part)
-        ]
     return ComposedRelease(merged)
 
 
@@ -873,17 +783,19 @@ def losses_of(terms: Terms) -> tuple[Losses, Losses]:
     """Sum of the privacy losses of independent parts, in both directions, on a grid
     of suitable step.
     """
-    halves: list[list[Losses]] = [[], []]
-    for part, times in terms:
-        atoms = part.atoms()
-        one_sided = atoms[0] is atoms[1]
-        for half, own in zip(halves, atoms[:1] if one_sided else atoms, strict=False):
-            half.append(on_grid(own, _interval(own, part.scale())).times(times))
-        if one_sided:
-            halves[1].append(halves[0][-1])
-    remove = total(halves[0])
-    same = all(one is other for one, other in zip(*halves, strict=True))
-    return remove, remove if same else total(halves[1])
+
+    def summed(half: int) -> Losses:
+        parts = []
+        for part, times in terms:
+            atoms = part.atoms()[half]
+            interval = _interval(atoms, part.scale())
+            parts.append(on_grid(atoms, interval).times(times))
+        return total(parts)
+
+    remove = summed(0)
+    if all(part.symmetric for part, _ in terms):
+        return remove, remove
+    return remove, summed(1)
 
 
 def randomised_responses(epsilon: float, times: int) -> tuple[Floats, Floats, float]:
@@ -920,8 +832,9 @@ def binomial_counts(
             masses = drawn.pmf(found)
         else:
             # each tail from its own end
-            below, above = drawn.cdf(found), drawn.sf(found)
-            rise, fall = np.diff(below, prepend=0.0), -np.diff(above, prepend=1.0)
+            below = drawn.cdf(found)
+            rise = np.diff(below, prepend=0.0)
+            fall = -np.diff(drawn.sf(found), prepend=1.0)
             masses = np.maximum(0.0, np.where(below < 0.5, rise, fall))
         return floats(found), floats(masses), float(drawn.sf(last))
 
@@ -936,14 +849,6 @@ def _interval(atoms: Atoms, scale: float) -> float:
         while span > cells * interval and interval <= part * scale:
             interval *= 2
     return interval
-
-
-def _groups(terms: Terms, key: Callable[[Any], Hashable]) -> list[Terms]:
-    """Terms of equal key together, in order."""
-    found: dict[Hashable, Terms] = {}
-    for part, times in terms:
-        found.setdefault(key(part), []).append((part, times))
-    return list(found.values())
 
 
 def at_least_once(parts: Iterable[tuple[float, float]]) -> float:

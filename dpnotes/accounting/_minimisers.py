@@ -36,7 +36,7 @@ from dpnotes import _validation as check
 from dpnotes._validation import Floats
 from dpnotes.accounting._calibrate import gaussian_sigma
 from dpnotes.accounting._curves import LARGEST_DELTA, largest_mu
-from dpnotes.accounting._kinds import CurveRelease, LevelsRelease
+from dpnotes.accounting._kinds import LevelsRelease, Release
 from dpnotes.accounting._profile import ADJACENCIES, PrivacyProfile, describe
 
 GRID = 65  # values of delta' in each round of the published search; its minimum is flat
@@ -387,7 +387,7 @@ class Shifts:
 
 
 @dataclass(frozen=True, eq=False)
-class PerturbedLoss(CurveRelease):
+class PerturbedLoss(Release):
     """Loss perturbation by Gaussian noise: the privacy loss is at most ``volume`` plus
     the largest loss of ``shifts``.
 

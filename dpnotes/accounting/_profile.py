@@ -26,6 +26,7 @@ from dpnotes.accounting._kinds import (
     DIRECTIONS,
     GaussianRelease,
     Release,
+    Terms,
     losses_of,
     together,
 )
@@ -35,14 +36,13 @@ ADJACENCIES = ("add-remove", "zero-out", "replace-one")
 STATUSES = ("proved", "assumption", "per-instance", "conjecture", "refuted")
 EXACTNESS = ("exact", "upper bound", "claimed")
 IMPLEMENTATIONS = ("exact", "ideal reals", "reproducible")
-DESCRIPTION = (
-    "mechanism",
-    "parameters",
-    "adjacency",
+# what with_ replaces; the values of three of them are listed
+REPLACEABLE = (
     "status",
     "assumption",
     "source",
     "remark",
+    "exactness",
     "implementation",
 )
 QUALIFIED = {
@@ -52,14 +52,6 @@ QUALIFIED = {
 }
 ASKED = 1e-5  # delta at which a text states epsilon, unless another one is asked for
 FALSE_ALARMS = 0.001  # rate at which a text says how many records are recognised
-REPLACEABLE = (
-    "status",
-    "assumption",
-    "source",
-    "remark",
-    "exactness",
-    "implementation",
-)
 IMPLIED = {  # from one adjacency to another: records changed, and what must hold
     ("add-remove", "replace-one"): (2, ""),
     ("zero-out", "replace-one"): (2, ""),
@@ -102,7 +94,8 @@ class PrivacyProfile:
 
     Use the constructors of :mod:`dpnotes.accounting` (``bagging``, ``gaussian``, ...)
     to make profiles. Profiles are frozen: :meth:`with_` returns a copy with a different
-    description. ``print(profile)`` states epsilon at delta = 1e-5, and
+    description. ``print(profile)`` states epsilon at the delta that was asked for (a
+    parameter of the mechanism or of the estimator, otherwise 1e-5), and
     ``f"{profile:1e-6}"`` at another delta, for example 1e-6. It also states how many
     records a test recognises that raises a false alarm for one in a thousand others.
 
@@ -180,15 +173,17 @@ class PrivacyProfile:
         remark: str = "",
         exactness: str | None = None,
         implementation: str = "ideal reals",
+        asked: float | None = None,
     ) -> None:
-        self._release, self._parameters = release, dict(parameters)
-        self._exactness = (
-            "upper bound" if exactness == "exact" and release.bounds_only else exactness
-        )
+        self._release = release
+        self._parameters = dict(parameters)
+        self._asked = self._parameters.get("delta") if asked is None else asked
+        self._exactness = exactness
+        if exactness == "exact" and release.bounds_only:
+            self._exactness = "upper bound"
         if release.remark:
-            remark = joined(
-                [remark.removesuffix(release.remark).rstrip("; "), release.remark]
-            )
+            earlier = remark.removesuffix(release.remark).rstrip("; ")
+            remark = joined([earlier, release.remark])
         vars(self).update(
             mechanism=mechanism,
             adjacency=check.one_of("adjacency", adjacency, ADJACENCIES),
@@ -209,11 +204,13 @@ class PrivacyProfile:
             )
         super().__setattr__(name, value)
 
-    def with_(self, **words: str) -> Self:
+    def with_(self, **words: Any) -> Self:
         """Return the same curve with a different description.
 
         Parameters
         ----------
+        asked : float, in [0, 1], optional
+            The delta at which ``print`` states epsilon.
         status, assumption, source, remark, exactness, implementation : str, optional
 
         Returns
@@ -236,15 +233,15 @@ class PrivacyProfile:
         'rows are clipped'
         """
         result = copy.copy(self)
+        asked = words.pop("asked", None)
+        if asked is not None:
+            result._asked = check.real("asked", asked, high=1.0)
         for name, value in words.items():
             if name not in REPLACEABLE:
                 raise TypeError(f"with_ takes {', '.join(REPLACEABLE)}, got {name}")
-            checked = (
+            if name in QUALIFIED:
                 check.one_of(name, value, QUALIFIED[name])
-                if name in QUALIFIED
-                else value
-            )
-            vars(result)["_exactness" if name == "exactness" else name] = checked
+            vars(result)["_exactness" if name == "exactness" else name] = value
         return result
 
     @property
@@ -290,11 +287,8 @@ class PrivacyProfile:
         checked = check.array("epsilon", epsilon)
         if direction is None:
             return like_input(self._release.worst(checked))
-        return like_input(
-            self._release.delta(
-                checked, check.one_of("direction", direction, DIRECTIONS)
-            )
-        )
+        check.one_of("direction", direction, DIRECTIONS)
+        return like_input(self._release.delta(checked, direction))
 
     @overload
     def epsilon(self, delta: float) -> float: ...
@@ -475,10 +469,9 @@ class PrivacyProfile:
         """
         orders = check.array("alpha", alpha, low=1.0, open_low=True, finite=True)
         found = self._release.renyi()
-        values = (
-            found.curve(orders) if found.failure == 0 else np.full(orders.shape, np.inf)
-        )
-        return like_input(floats(values))
+        if found.failure > 0:
+            return like_input(np.full(orders.shape, np.inf))
+        return like_input(floats(found.curve(orders)))
 
     def dominating(self) -> Any:
         """Privacy loss distribution that dominates the mechanism in both directions;
@@ -540,11 +533,9 @@ class PrivacyProfile:
         (True, 3.0)
         """
         size = check.at_least_one("size", size)
-        return (
-            self
-            if size == 1
-            else PrivacyProfile(self._release.group(size), **self._about("group", size))
-        )
+        if size == 1:
+            return self
+        return PrivacyProfile(self._release.group(size), **self._about("group", size))
 
     def for_adjacency(self, adjacency: str, *, assumed: bool = False) -> PrivacyProfile:
         """Guarantee that this guarantee implies for another adjacency.
@@ -601,7 +592,7 @@ class PrivacyProfile:
                 f"adjacency={adjacency!r} follows from {self.adjacency!r} only if"
                 f" {condition}; if that is true, pass assumed=True"
             )
-        words = "; ".join(word for word in (self.assumption, condition) if word)
+        words = joined([self.assumption, condition])
         return self.group(size)._relabelled(adjacency).with_(assumption=words)
 
     def _relabelled(self, adjacency: str) -> PrivacyProfile:
@@ -623,53 +614,43 @@ class PrivacyProfile:
         Steps stay in their order; consecutive steps of one kind are described together.
         """
         given = dict(self._parameters)
-        if count > 1:
-            last, earlier = (
-                next(reversed(given), ""),
-                [*map(step_of, given)].count(step),
-            )
-            if step_of(last) == step:
-                given[last] *= count
-            else:
-                given[f"{step}_{earlier + 1}" if earlier else step] = count
-        about = {name: getattr(self, name) for name in DESCRIPTION}
-        return {**about, "parameters": given, "exactness": self._exactness}
+        last = next(reversed(given), "")
+        if count > 1 and step_of(last) == step:
+            given[last] *= count
+        elif count > 1:
+            earlier = [step_of(name) for name in given].count(step)
+            given[f"{step}_{earlier + 1}" if earlier else step] = count
+        about = describe(self.mechanism, self.adjacency)
+        for name in REPLACEABLE:
+            about[name] = getattr(self, name)
+        about.update(parameters=given, exactness=self._exactness, asked=self._asked)
+        return about
 
     def to_dict(self) -> dict[str, Any]:
         """Return all that defines and qualifies the guarantee, as values for JSON;
         infinity becomes a string.
         """
-        told = {
-            **self._about(),
-            "exactness": self.exactness,
-            "advantage": self.advantage,
-        }
+        told = self._about()
+        del told["asked"]
+        told.update(exactness=self.exactness, advantage=self.advantage)
         return {name: plain(value) for name, value in told.items()}
 
     def __repr__(self) -> str:
-        return self._text(self._asked if self._release.ready else None)
+        if self._release.ready:
+            return str(self)
+        return self._text(["  curve computed at the first query"])
 
     def __str__(self) -> str:
-        return self._text(self._asked)
-
-    @property
-    def _asked(self) -> float:
-        """Delta of the parameters, where there is one."""
-        delta = self._parameters.get("delta", 0.0)
-        return float(delta) if 0 < delta < 1 else ASKED
+        return format(self)
 
     def __format__(self, delta: str) -> str:
-        return self._text(float(delta) if delta else self._asked)
+        asked = float(delta or self._asked or ASKED)
+        return self._text(self._headline(asked if asked < 1 else ASKED))
 
-    def _text(self, delta: float | None) -> str:
-        arguments = ", ".join(
-            f"{name}={value!r}" for name, value in self.parameters.items()
-        )
-        lines = [f"PrivacyProfile of {self.mechanism}({arguments})"]
-        if delta is None:
-            lines.append("  curve computed at the first query")
-        else:
-            lines += self._headline(delta)
+    def _text(self, headline: list[str]) -> str:
+        """The description around the lines about the curve."""
+        given = [f"{name}={value!r}" for name, value in self.parameters.items()]
+        lines = [f"PrivacyProfile of {self.mechanism}({', '.join(given)})", *headline]
         lines.append(
             f"  adjacency: {self.adjacency}; status: {self.status}; source:"
             f" {self.source}"
@@ -677,25 +658,26 @@ class PrivacyProfile:
         lines.append(
             f"  exactness: {self.exactness}; implementation: {self.implementation}"
         )
-        lines += [f"  assuming: {self.assumption}"] if self.assumption else []
-        lines += [f"  remark: {self.remark}"] if self.remark else []
-        return "\n".join(
-            textwrap.fill(line, 88, subsequent_indent="    ") for line in lines
-        )
+        if self.assumption:
+            lines.append(f"  assuming: {self.assumption}")
+        if self.remark:
+            lines.append(f"  remark: {self.remark}")
+        wrapped = [textwrap.fill(line, 88, subsequent_indent="    ") for line in lines]
+        return "\n".join(wrapped)
 
     def _headline(self, delta: float) -> list[str]:
         """Epsilon at a delta, and at 0 where there is one; how often a record is
         recognised.
         """
-        pure, asked = (
+        pure, asked = [
             "no epsilon" if math.isinf(level) else f"epsilon {level:.4g}"
             for level in self.epsilon([0.0, delta])
-        )
-        stated = [f"{asked} at delta {delta:g}", f"{pure} at delta 0"]
-        if pure == "no epsilon":
-            stated = stated[:1]
-        elif pure == asked:
-            stated = stated[1:]
+        ]
+        stated = []
+        if asked != pure or pure == "no epsilon":
+            stated.append(f"{asked} at delta {delta:g}")
+        if pure != "no epsilon":
+            stated.append(f"{pure} at delta 0")
         claimed = "claimed: " if self.exactness == "claimed" else ""
         bound = "" if self.exactness == "exact" else "at most "
         recognised = f"{bound}{100 * self.tpr(FALSE_ALARMS):.3g} %"
@@ -777,25 +759,24 @@ def compose(
             "adjacency must be the same for all profiles, got"
             f" {' and '.join(adjacencies)}; profile.for_adjacency(...) converts {ways}"
         )
-    terms = [term for part in parts for term in part._release.terms()]
+    terms: Terms = []
+    for part in parts:
+        terms += part._release.terms()
     return PrivacyProfile(together(terms), **_about(parts))
 
 
 def _about(parts: list[PrivacyProfile]) -> dict[str, Any]:
     """Keyword arguments that describe the composition of the parts."""
-    words = {
-        name: joined([getattr(part, name) for part in parts])
-        for name in ("assumption", "source", "remark")
-    }
-    words["status"] = max((part.status for part in parts), key=STATUSES.index)
-    words["implementation"] = max(
-        (part.implementation for part in parts), key=IMPLEMENTATIONS.index
-    )
-    words["exactness"] = max((part.exactness for part in parts), key=EXACTNESS.index)
-    return (
-        describe("compose", parts[0].adjacency, parts=[part_of(part) for part in parts])
-        | words
-    )
+    described = [part_of(part) for part in parts]
+    about = describe("compose", parts[0].adjacency, parts=described)
+    for name in REPLACEABLE:
+        words = [getattr(part, name) for part in parts]
+        if name in QUALIFIED:
+            # the weakest, which is listed last
+            about[name] = max(words, key=QUALIFIED[name].index)
+        else:
+            about[name] = joined(words)
+    return about
 
 
 def a_profile(name: str, value: object) -> None:
@@ -826,9 +807,8 @@ def _least_mu(release: Release) -> float:
     for _ in range(ROUNDS):
         found = _mu_at(release, grid)
         index = int(found.argmax())
-        grid = np.linspace(
-            grid[max(index - 1, 0)], grid[min(index + 1, len(grid) - 1)], 41
-        )
+        last = len(grid) - 1
+        grid = np.linspace(grid[max(index - 1, 0)], grid[min(index + 1, last)], 41)
     return float(found.max() * (1 + 1e-9))
 
 
@@ -845,11 +825,9 @@ def _mu_at(release: Release, epsilon: Floats) -> Floats:
     left = release.worst(epsilon) - FAILURE
     found = largest_mu(epsilon, np.clip(left, 1e-300, LARGEST_DELTA))
     low = stats.norm.isf(np.clip(1 - left, 1e-300, 1.0) / 2)
-    return np.where(
-        left > LARGEST_DELTA,
-        low + np.hypot(low, np.sqrt(2 * epsilon)),
-        np.where(left > 0, found, 0.0),
-    )
+    near_one = low + np.hypot(low, np.sqrt(2 * epsilon))
+    found = np.where(left > LARGEST_DELTA, near_one, found)
+    return np.where(left > 0, found, 0.0)
 
 
 def _regret(release: Release, mu: float) -> float:
@@ -862,14 +840,14 @@ def _regret(release: Release, mu: float) -> float:
         [[0.0], np.geomspace(1e-12, 0.5, ALPHAS), np.linspace(0.5, 1.0, ALPHAS)[1:]]
     )
     own = release.tradeoff(alpha)
-    covered = (
-        np.zeros_like(alpha)
-        if np.isinf(mu)
-        else stats.norm.cdf(stats.norm.isf(alpha) - mu)
-    )
-    low, high = np.zeros_like(alpha), 1 - alpha
+    covered = np.zeros_like(alpha)
+    if np.isfinite(mu):
+        covered = GaussianRelease(mu).tradeoff(alpha)
+    low = np.zeros_like(alpha)
+    high = 1 - alpha
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
         enough = np.interp(alpha + middle, alpha, own) - middle <= covered
-        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        low = np.where(enough, low, middle)
+        high = np.where(enough, middle, high)
     return float(low.max())

@@ -81,11 +81,6 @@ class Total:
     def __call__(self, alpha: Floats) -> Floats:
         return floats(sum(times * curve(alpha) for times, curve in self.parts))
 
-    @property
-    def ready(self) -> bool:
-        """Whether all curves have been computed."""
-        return all(getattr(curve, "ready", True) for _, curve in self.parts)
-
 
 @dataclass(frozen=True)
 class Smallest:
@@ -110,10 +105,12 @@ class Tabulated:
     def _values(self) -> Floats:
         return floats(self.curve(ORDERS))
 
-    @property
-    def ready(self) -> bool:
-        """Whether the curve has been computed."""
-        return "_values" in vars(self)
+
+def conversion(alpha: Floats, log_delta: Floats | float) -> Floats:
+    """Term added to the Renyi divergence of order ``alpha`` to give epsilon (Canonne,
+    Kamath and Steinke 2020).
+    """
+    return floats(np.log1p(-1 / alpha) - (log_delta + np.log(alpha)) / (alpha - 1))
 
 
 def best_order(

@@ -16,7 +16,6 @@ from dpnotes import _validation as check
 from dpnotes._validation import Floats, floats
 from dpnotes.accounting._curves import LARGEST_EXPONENT
 from dpnotes.accounting._kinds import (
-    CurveRelease,
     LevelsRelease,
     Release,
     SampleRelease,
@@ -42,7 +41,7 @@ DRAWN = (
 
 
 @dataclass(frozen=True)
-class MixtureRelease(CurveRelease):
+class MixtureRelease(Release):
     """Base mechanism on a sample that holds the record with probability ``rate``, and
     is otherwise as without it.
 
@@ -85,7 +84,7 @@ class MixtureRelease(CurveRelease):
         return amplified(level, self.rate), self.rate * lost
 
 
-class ExchangeRelease(CurveRelease):
+class ExchangeRelease(Release):
     """Base mechanism on a sample of fixed size, for replace-one adjacency.
 
     In either direction ``H_e1 <= sum_j Pr[j copies of the record are drawn]
@@ -108,7 +107,7 @@ class ExchangeRelease(CurveRelease):
         return np.minimum(total, self._rate)
 
 
-class OverlapRelease(CurveRelease):
+class OverlapRelease(Release):
     """Gaussian noise on a sum over a Poisson sample, for replace-one adjacency, in
     either direction.
 

@@ -26,7 +26,7 @@ from dpnotes.accounting._kinds import (
     together,
 )
 from dpnotes.accounting._profile import PrivacyProfile, describe
-from dpnotes.accounting._renyi import Line, Tabulated, Total, best_order
+from dpnotes.accounting._renyi import Line, Tabulated, Total, best_order, conversion
 from dpnotes.accounting.papers import MOMENTS, personalised_answers
 
 Counts = ArrayLike  # votes, [queries, n_classes]; no option of the command line
@@ -109,7 +109,7 @@ def soft_vote(
     ) | {"assumption": SHARDS}
     if analysis == "published":
         return PrivacyProfile(
-            ConvertedRelease(beta**2 / 2, answers, pure=beta),
+            ConvertedRelease(answers * beta**2 / 2, pure=answers * beta),
             **about,
             status="refuted",
             source="van der Maaten and Hannun (2020), Theorems 7 and 8",
@@ -281,7 +281,7 @@ def noisy_vote(
             "valid but not tight: a better conversion and, between two classes, bounded"
             " range give more"
         )
-        release = ConvertedRelease(2 * beta**2, answers, moments=MOMENTS)
+        release = ConvertedRelease(2 * answers * beta**2, moments=MOMENTS)
         return PrivacyProfile(release, **about, source=source, remark=remark)
     if n_classes == 2:
         source = (
@@ -647,7 +647,7 @@ def _aggregate(
             "valid but not tight: the composition of Gaussian noise is known exactly"
         )
         return PrivacyProfile(
-            ConvertedRelease(total / 2, 1), **about, source=source, remark=remark
+            ConvertedRelease(total / 2), **about, source=source, remark=remark
         )
     source = (
         "Papernot et al. (2018), Proposition 8, composed exactly (Dong, Roth and Su"
@@ -760,7 +760,6 @@ def largest_rho(epsilon: float, delta: float) -> float:
     """
 
     def negative_rho(alpha: Floats, spent: Floats) -> Floats:
-        spent = np.log1p(-1 / alpha) - (math.log(delta) + np.log(alpha)) / (alpha - 1)
-        return (spent - epsilon) / alpha
+        return (conversion(alpha, math.log(delta)) - epsilon) / alpha
 
     return max(0.0, -float(best_order(Line(0.0), negative_rho, ())))

@@ -151,7 +151,7 @@ def personalised_vote(
         check.at_least("answers", answers, 0),
     )
     return PrivacyProfile(
-        ConvertedRelease(2 * beta**2 * float(sums.max()) / k**2, 1, moments=MOMENTS),
+        ConvertedRelease(2 * beta**2 * float(sums.max()) / k**2, moments=MOMENTS),
         **describe(
             "personalised_vote",
             "add-remove",

@@ -556,6 +556,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         return profile.with_(
             implementation=own if self.noise_seed is None else "reproducible",
             assumption="; ".join(filter(None, assumed)),
+            asked=getattr(self, "delta", None),
         )
 
     def _budget_for(self, *noise: str) -> tuple[float, float] | None:

@@ -612,6 +612,7 @@ def test_epsilon_and_delta_suffice_to_make_it(name):
     public = {"public": PUBLIC} if name in ("PATE", "DPBag") else {}
     made = getattr(methods, name)(1.0, 0.2, noise_seed=0).fit(X, Y, **public)
     assert made.profile_.delta(1.0) <= 0.2 * (1 + 1e-9)
+    assert "at delta 0.2" in str(made.profile_)
     assert made.predict(QUERIES).shape == (10,)
 
 
