@@ -15,12 +15,13 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy import stats
 from sklearn import metrics
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedShuffleSplit
 
+from dpnotes import _gate as gate
 from dpnotes import _validation as check
 from dpnotes import methods
 from dpnotes.preprocessing import PublicOneHot, PublicScaler
@@ -159,10 +160,10 @@ def compare(
     Raises
     ------
     ValueError
-        If y has fewer than two classes, or too few records of a class, or a number is
-        outside its range.
+        If X is no table, y has a missing label, fewer than two classes, or too few
+        records of a class, or a number is outside its range.
     TypeError
-        If a number has the wrong type.
+        If X is sparse, X or y is masked, or a number has the wrong type.
 
     Source
     ------
@@ -180,10 +181,8 @@ def compare(
     epsilon = check.positive("epsilon", epsilon)
     delta = check.real("delta", delta, high=1.0, below="nothing is hidden")
     repeats = check.at_least("repeats", repeats, 2)
-    labels, codes, counts = np.unique(
-        np.asarray(y), return_inverse=True, return_counts=True
-    )
-    if len(labels) < 2 or counts.min() < FEWEST:
+    labels, codes = gate.read_off(y)
+    if len(labels) < 2 or np.bincount(codes).min() < FEWEST:
         raise ValueError(
             f"y must have at least two classes, each with at least {FEWEST} records"
         )
@@ -285,7 +284,11 @@ def calibration_error(codes: NDArray[Any], probabilities: NDArray[Any]) -> float
 
 def _prepared(X: Any, bounds: tuple[Any, Any] | None) -> NDArray[np.float64]:
     """Numbers in [-1, 1], then indicators; constant columns are left out."""
-    table = pd.DataFrame(X)
+    values = gate.table(BaseEstimator(), X, reset=True)
+    table = X
+    if not isinstance(X, pd.DataFrame):
+        # the table is public, so its cells may say which columns are numbers
+        table = pd.DataFrame(values).infer_objects()
     table = table.loc[:, [len(table[name].unique()) > 1 for name in table]]
     numbers = table.select_dtypes("number")
     others = table.drop(columns=numbers.columns).astype(str)

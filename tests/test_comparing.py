@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import sparse, stats
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import StratifiedShuffleSplit
 
@@ -127,3 +127,31 @@ def test_bad_input_is_named(table, y, given, message):
 def test_a_table_without_information_is_refused():
     with pytest.raises(ValueError, match="one column that is not constant"):
         dpnotes.compare(np.ones((20, 2)), [0, 1] * 10, epsilon=1.0)
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "error", "message"),
+    [
+        (lambda X, y: (np.ma.masked_array(X), y), TypeError, "X must not be a masked"),
+        (lambda X, y: (X, np.ma.masked_array(y)), TypeError, "y must not be a masked"),
+        (lambda X, y: (sparse.csr_array(X), y), TypeError, "X must be dense"),
+        (lambda X, y: (X[:, 0], y), ValueError, "X must have shape"),
+        (lambda X, y: (X, [None, *y[1:]]), ValueError, "missing label"),
+        (lambda X, y: (X, X[:, 0]), ValueError, "Unknown label type"),
+    ],
+)
+def test_a_table_passes_the_gate(table, spoilt, error, message):
+    with pytest.raises(error, match=message):
+        dpnotes.compare(*spoilt(*table), epsilon=1.0)
+
+
+def test_forms_of_a_table_are_one_table(table):
+    X = table[0][:40].round(2)
+    for form in (X.tolist(), pd.DataFrame(X)):
+        found = comparing._prepared(form, None)
+        np.testing.assert_array_equal(found, comparing._prepared(X, None))
+    mixed = [[1.0, "a"], [None, "b"], [3.0, "a"]]
+    (listed, framed) = (
+        comparing._prepared(form, None) for form in (mixed, pd.DataFrame(mixed))
+    )
+    np.testing.assert_array_equal(listed, framed)
