@@ -118,10 +118,7 @@ class Bagging(PrivateClassifier):
             If bagging is not (epsilon, delta)-DP at any size.
         """
         epsilon, delta = self._budget_for("subsample") or (0.0, 0.0)
-        drawn = {
-            name: getattr(self, name)
-            for name in ("n_models", "replace", "scheme", "adjacency")
-        }
+        drawn = self._chosen("n_models", "replace", "scheme", "adjacency")
         sizes = range(1, n // self.n_models if self.scheme == "split" else n)
 
         def key(size: int) -> bool:
@@ -141,10 +138,7 @@ class Bagging(PrivateClassifier):
         return size
 
     def _learn(self, records: Records) -> Learned:
-        drawn = {
-            name: getattr(self, name)
-            for name in ("subsample", "n_models", "replace", "scheme")
-        }
+        drawn = self._chosen("subsample", "n_models", "replace", "scheme")
         n = records.n
         if self.adjacency == PROTECTS_N:
             n = at_least_one("n", self.n)  # type: ignore[arg-type]

@@ -11,14 +11,8 @@ from numpy.typing import NDArray
 
 from dpnotes._gate import clipped
 from dpnotes._validation import Features, Floats, Integers, positive
-from dpnotes.accounting import (
-    PrivacyProfile,
-    gaussian,
-    gaussian_sigma,
-    norm_noise_rate,
-    pure,
-)
-from dpnotes.methods._linear import noisy, streams
+from dpnotes.accounting import PrivacyProfile
+from dpnotes.methods._linear import calibrated, noisy, streams
 from dpnotes.methods._linear_estimators import checked_epsilon_delta
 from dpnotes.methods._private import Learned, Linear, LogitRelease, Records
 
@@ -119,36 +113,28 @@ class ClassMeans(LogitRelease):
         standard deviation of the noise of one number, and the guarantee of one release.
         """
         epsilon, delta = checked_epsilon_delta(self.epsilon, self.delta)
-        twice = self.adjacency == "replace-one"
         norm = positive("norm", self.norm)
         # of a record with the constant feature, in units of the norm
-        longest = math.hypot(1.0, COUNT) * (1 + ROUNDING)
-        rate, sigma, profile = None, None, pure(epsilon, adjacency=self.adjacency)
-        if delta == 0:  # exchanged: a record leaves one class and another comes to one
-            rate = norm_noise_rate(
-                epsilon, sensitivity=2 * longest if twice else longest
-            )
-            deviation = math.sqrt(X.shape[1] + 2) / rate  # of the noise of one number
-        # exchanged: the sums of two classes differ by one record each, or that of one
-        # class by two rows
-        else:
-            sensitivity = (
-                max(2.0 * (1 + ROUNDING), math.sqrt(2) * longest) if twice else longest
-            )
-            deviation = sigma = gaussian_sigma(epsilon, delta, sensitivity=sensitivity)
-            profile = gaussian(
-                sigma=sigma, sensitivity=sensitivity, adjacency=self.adjacency
-            )
+        sensitivity = longest = math.hypot(1.0, COUNT) * (1 + ROUNDING)
+        if self.adjacency == "replace-one":
+            # A record leaves one class and another comes to one: the sums of two
+            # classes differ by one record each, or that of one class by two rows. Their
+            # norms add up for pure privacy, and their squares for Gaussian noise.
+            sensitivity = 2 * longest
+            if delta > 0:
+                sensitivity = max(2 * (1 + ROUNDING), math.sqrt(2) * longest)
+        how, profile = calibrated(
+            epsilon, delta, sensitivity=sensitivity, adjacency=self.adjacency
+        )
+        deviation = how.get("sigma", 0.0)
+        if delta == 0:
+            deviation = math.sqrt(X.shape[1] + 2) / how["rate"]
         rows = np.asarray(X, dtype=np.float64)
         if len(rows):
             rows = np.asarray(clipped(rows, norm) / norm, dtype=np.float64)
         sums = _sums(rows, codes, n_classes)
-        how: dict[str, Any] = {
-            "rate": rate,
-            "sigma": sigma,
-            "scales": np.ones(n_classes),
-        }
-        released = np.stack([noisy(sums, seed, **how) for seed in seeds])
+        scales = np.ones(n_classes)
+        released = np.stack([noisy(sums, seed, scales=scales, **how) for seed in seeds])
         about = {
             "status": "proved",
             "assumption": f"norm={norm:g} is public",

@@ -168,9 +168,7 @@ class DPSGD(LogitRelease):
 
     def _learn(self, records: Records) -> Learned:
         X, codes = records.labelled()
-        accounted = {
-            name: getattr(self, name) for name in ("sample_rate", "steps", "accountant")
-        }
+        accounted = self._chosen("sample_rate", "steps", "accountant")
         noise: Any = self.noise_multiplier
         if budget := self._budget_for("noise_multiplier"):
             noise = float(accounting.dp_sgd_noise_multiplier(*budget, **accounted))
@@ -178,8 +176,9 @@ class DPSGD(LogitRelease):
             noise_multiplier=noise, adjacency=self.adjacency, **accounted
         )
         (seed,) = short_seeds(self.noise_seed, 1)
-        names = ("clipping_norm", "learning_rate", "device", "sample_rate", "steps")
-        settings = {name: getattr(self, name) for name in names}
+        settings = self._chosen(
+            "clipping_norm", "learning_rate", "device", "sample_rate", "steps"
+        )
         settings["noise_multiplier"] = noise
         settings["seed"] = seed
         settings["normal"] = normal_floats if self.noise_seed is None else None

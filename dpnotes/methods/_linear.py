@@ -24,7 +24,15 @@ from dpnotes._validation import (
     one_of,
     positive,
 )
-from dpnotes.accounting import logistic_constants, minimiser_sensitivity
+from dpnotes.accounting import (
+    PrivacyProfile,
+    gaussian,
+    gaussian_sigma,
+    logistic_constants,
+    minimiser_sensitivity,
+    norm_noise_rate,
+    pure,
+)
 from dpnotes.mechanisms import add_gaussian, add_norm_noise, stream
 
 # of K/n, half the gradient that one record can change: the norm at which a fit counts
@@ -444,16 +452,30 @@ def check_norms(X: Features, norm: float) -> None:
         )
 
 
+def calibrated(
+    epsilon: float, delta: float, *, sensitivity: float, adjacency: str
+) -> tuple[dict[str, Any], PrivacyProfile]:
+    """The noise of :func:`noisy` that a vector of this sensitivity needs, and the
+    guarantee of releasing it once.
+    """
+    if delta == 0:
+        rate = norm_noise_rate(epsilon, sensitivity=sensitivity)
+        return {"rate": rate}, pure(epsilon, adjacency=adjacency)
+    sigma = gaussian_sigma(epsilon, delta, sensitivity=sensitivity)
+    profile = gaussian(sigma=sigma, sensitivity=sensitivity, adjacency=adjacency)
+    return {"sigma": sigma}, profile
+
+
 def noisy(
     values: Floats,
     generator: np.random.Generator | None,
     *,
-    rate: float | None,
-    sigma: float | None,
+    rate: float | None = None,
+    sigma: float | None = None,
     scales: Floats | None = None,
 ) -> Floats:
-    """Add noise b of density proportional to ``exp(-rate ||b||)``, or Gaussian
-    noise; with scales, row by row.
+    """Add noise b of density proportional to ``exp(-rate ||b||)`` or, without a rate,
+    Gaussian noise; with scales, row by row.
     """
     if rate is not None:
         return add_norm_noise(values, rate=rate, scales=scales, seed=generator)

@@ -13,16 +13,11 @@ from numpy.typing import NDArray
 
 from dpnotes import learners
 from dpnotes._validation import Features, at_least_one, positive, real
-from dpnotes.accounting import (
-    PrivacyProfile,
-    gaussian,
-    gaussian_sigma,
-    norm_noise_rate,
-    pure,
-)
+from dpnotes.accounting import PrivacyProfile
 from dpnotes.methods._linear import (
     MAX_ITERATIONS,
     Minimiser,
+    calibrated,
     fit_minimiser,
     noisy,
     rounded,
@@ -134,13 +129,8 @@ class LinearEstimator(LogitAnswers):
         self, X: Features, codes: NDArray[np.integer], n_classes: int
     ) -> Minimiser:
         """Fit the minimiser with the parameters of the estimator."""
-        names = ("l2", "intercept", "norm", "n", "max_iterations", "device")
-        return fit_minimiser(
-            X,
-            codes,
-            n_classes=n_classes,
-            **{name: getattr(self, name) for name in names},
-        )
+        given = self._chosen("l2", "intercept", "norm", "n", "max_iterations", "device")
+        return fit_minimiser(X, codes, n_classes=n_classes, **given)
 
 
 class WeightRelease(LinearEstimator, LogitRelease):
@@ -260,7 +250,7 @@ class ModelSensitivity(WeightRelease):
         Parameters, result and errors are the same as for
         :meth:`LossPerturbation.fit_many`.
         """
-        how = {"adjacency": self.adjacency, "analysis": self.analysis}
+        how = self._chosen("adjacency", "analysis")
         minimiser = self._minimiser(X, codes, n_classes)
         return noisy_minimisers(
             minimiser, self.epsilon, self.delta, n_repeats=n_repeats, seed=seed, **how
@@ -318,28 +308,16 @@ def noisy_minimisers(
     sensitivity = minimiser.sensitivity(adjacency=adjacency, analysis=analysis)
     basis = minimiser.basis(delta, analysis)
     values = basis.T @ minimiser.weights
-    rate = sigma = None
-    profile: PrivacyProfile
-    if delta == 0:
-        # of the coordinates, for exact noise
-        rounding = minimiser.rounding if seed is None else 0.0
-        rate = norm_noise_rate(epsilon, sensitivity=sensitivity + rounding)
-        profile, theorem = pure(epsilon, adjacency=adjacency), "Theorem 1"
-    else:
-        sigma = gaussian_sigma(epsilon, delta, sensitivity=sensitivity)
-        profile, theorem = (
-            gaussian(sigma=sigma, sensitivity=sensitivity, adjacency=adjacency),
-            "Theorem 2",
-        )
-    weights = np.stack(
-        [
-            basis @ noisy(values, one, rate=rate, sigma=sigma)
-            for one in streams(seed, n_repeats)
-        ]
+    # of the coordinates, for exact noise of pure privacy
+    rounds = delta == 0 and seed is None
+    if rounds:
+        sensitivity += minimiser.rounding
+    how, profile = calibrated(
+        epsilon, delta, sensitivity=sensitivity, adjacency=adjacency
     )
-    if rate is not None and seed is None:
-        weights = rounded(weights, 1 / rate)
-    return Releases(
-        minimiser.models(weights),
-        profile.with_(**minimiser.about(theorem, analysis=analysis)),
-    )
+    drawn = [basis @ noisy(values, one, **how) for one in streams(seed, n_repeats)]
+    weights = np.stack(drawn)
+    if rounds:
+        weights = rounded(weights, 1 / how["rate"])
+    about = minimiser.about("Theorem 2" if delta else "Theorem 1", analysis=analysis)
+    return Releases(minimiser.models(weights), profile.with_(**about))

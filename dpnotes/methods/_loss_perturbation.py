@@ -19,14 +19,11 @@ from dpnotes.accounting import (
     ObjectiveNoise,
     PrivacyProfile,
     approximate,
-    gaussian_sigma,
     loss_perturbation,
-    norm_noise_rate,
     objective_perturbation,
     pure,
 )
-from dpnotes.mechanisms import add_gaussian, add_norm_noise
-from dpnotes.methods._linear import LinearLoss, linear_task, noisy, streams
+from dpnotes.methods._linear import LinearLoss, calibrated, linear_task, noisy, streams
 from dpnotes.methods._linear_estimators import (
     Releases,
     WeightRelease,
@@ -243,16 +240,13 @@ class LossPerturbation(WeightRelease):
             loss.gradient_tolerance * loss.n
             + math.sqrt(weights.size) * 2.0**-24 * scale
         )
-        sensitivity = 2 * off / penalty
-        if self.delta == 0:
-            return add_norm_noise(
-                weights,
-                rate=norm_noise_rate(OUTPUT * self.epsilon, sensitivity=sensitivity),
-            )
-        sigma = gaussian_sigma(
-            OUTPUT * self.epsilon, OUTPUT * self.delta, sensitivity=sensitivity
+        how, _ = calibrated(
+            OUTPUT * self.epsilon,
+            OUTPUT * self.delta,
+            sensitivity=2 * off / penalty,
+            adjacency=self.adjacency,
         )
-        return add_gaussian(weights, sigma=sigma)
+        return noisy(weights, None, **how)
 
     def _profile(
         self, loss: LinearLoss, noise: ObjectiveNoise, penalty: float, *, proved: bool
@@ -321,16 +315,13 @@ def _linear_term(
     shape: tuple[int, int], noise: ObjectiveNoise, generator: np.random.Generator | None
 ) -> Floats:
     """Draw the random matrix of the linear term."""
-    if noise.rate is None or not noise.per_class:
-        return noisy(np.zeros(shape), generator, rate=noise.rate, sigma=noise.sigma)
+    zeros = np.zeros(shape)
+    if noise.rate is None:
+        return noisy(zeros, generator, sigma=noise.sigma)
+    if not noise.per_class:
+        return noisy(zeros, generator, rate=noise.rate)
     if shape[0] > 2:
-        return noisy(
-            np.zeros(shape),
-            generator,
-            rate=noise.rate,
-            sigma=None,
-            scales=np.ones(shape[0]),
-        )
+        return noisy(zeros, generator, rate=noise.rate, scales=np.ones(shape[0]))
     # its norm counts for both rows
-    half = noisy(np.zeros(shape[1]), generator, rate=2 * noise.rate, sigma=None)
+    half = noisy(zeros[0], generator, rate=2 * noise.rate)
     return np.stack([half, -half])

@@ -306,7 +306,7 @@ class PATE(StudentVote):
             )
 
         units = NOISE[self.aggregator]
-        noise = {name: getattr(self, name) for name in units}
+        noise = self._chosen(*units)
         if budget := self._budget_for(*units):
             if self.aggregator == "laplace":
                 unit = accounting.calibrate(

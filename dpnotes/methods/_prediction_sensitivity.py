@@ -5,7 +5,7 @@ noise on its logits.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -115,8 +115,7 @@ class PredictionSensitivity(LinearEstimator):
             epsilon,
             delta,
             answers=budget.answers,
-            adjacency=self.adjacency,
-            analysis=self.analysis,
+            **self._chosen("adjacency", "analysis"),
         )
         model = _Answers(noise, budget)
         held = {"budget_": budget}
@@ -130,10 +129,7 @@ class _Answers(NamedTuple):
     budget: InferenceBudget
 
     def logits(self, X: Features) -> Floats:
-        generator = self.budget.take(len(X))
-        if generator is None:
-            return self.noise.exact(X)
-        return self.noise.seeded(X, generator)
+        return self.noise.logits(X, self.budget.take(len(X)))
 
 
 class PredictionNoise(NamedTuple):
@@ -143,8 +139,7 @@ class PredictionNoise(NamedTuple):
 
     minimiser: Minimiser
     sensitivity: float
-    sigma: float | None
-    rate: float | None
+    how: dict[str, Any]  # arguments of noisy()
     fixed: bool
     profile: PrivacyProfile
 
@@ -161,97 +156,59 @@ class PredictionNoise(NamedTuple):
     ) -> PredictionNoise:
         """Calibrate to a budget."""
         sensitivity = minimiser.sensitivity(adjacency=adjacency, analysis=analysis)
-        about = minimiser.about(
-            "Theorem 6" if delta else "Theorem 5", analysis=analysis
-        )
-        profile: PrivacyProfile
-        sigma = rate = None
+        published = analysis == "published"
+        theorem = "Theorem 6" if delta else "Theorem 5"
+        about = minimiser.about(theorem, analysis=analysis)
+        one: PrivacyProfile
         if delta == 0:
-            rate = epsilon / answers
-            profile = pure(rate, adjacency=adjacency).compose(answers)
+            how = {"rate": epsilon / answers}
+            one = pure(epsilon / answers, adjacency=adjacency)
         else:
             sigma = prediction_sensitivity_sigma(
                 epsilon, delta, answers=answers, analysis=analysis
             )
-            profile = gaussian(sigma=sigma, adjacency=adjacency).compose(answers)
-            if analysis == "published":
+            how = {"sigma": sigma}
+            one = gaussian(sigma=sigma, adjacency=adjacency)
+            if published:
                 about["remark"] += (
                     "; Inequality 50 of the proof points the wrong way, which the"
                     " composition theorem of Kairouz, Oh and Viswanath mends; exact"
                     " composition needs less noise"
                 )
-        return cls(
-            minimiser,
-            sensitivity,
-            sigma,
-            rate,
-            analysis == "published",
-            profile.with_(**about),
-        )
+        profile = one.compose(answers).with_(**about)
+        return cls(minimiser, sensitivity, how, published, profile)
 
-    @property
-    def basis(self) -> Floats:
-        """Basis of the space of logits that gets noise, shape [C, k]."""
-        return self.minimiser.basis(
-            0.0 if self.sigma is None else 1.0, "published" if self.fixed else "tight"
-        )
-
-    def seeded(self, X: Features, generator: np.random.Generator | None) -> Floats:
-        """Noisy logits of each query, shape [n, n_classes], with noise that can be
-        repeated.
-        """
-        lengths = self._lengths(self.minimiser.rows(X))
-        # a query of zeros has logits 0 for any records
-        asked = lengths > 0
-        logits = np.zeros((len(X), self.minimiser.n_classes))
-        answers = noisy(
-            self.minimiser.logits(X[asked]) @ self.basis,
-            generator,
-            rate=self.rate,
-            sigma=self.sigma,
-            scales=self.sensitivity * lengths[asked],
-        )
-        logits[asked] = answers @ self.basis.T
-        return logits
-
-    def exact(self, X: Features) -> Floats:
-        """Noisy logits of each query, shape [n, n_classes].
+    def logits(self, X: Features, generator: np.random.Generator | None) -> Floats:
+        """Noisy logits of each query, shape [n, n_classes]; exact noise of the
+        operating system for None.
 
         Each query is scaled by its own power of two, so its norm neither vanishes nor
         overflows. The sensitivity of the logits includes their rounding errors. A query
         of zeros has logits 0 for any records.
         """
-        rows = self.minimiser.rows(X)
-        _, exponent = np.frexp(np.abs(rows).max(axis=1))
-        if self.fixed:
-            exponent[:] = 0
-        unit = np.ldexp(rows, -exponent[:, None])
-        asked = rows.any(axis=1)
-        scales = (
-            (self.sensitivity + self.minimiser.rounding)
-            * (1 + 2.0**-40)
-            * self._lengths(unit[asked])
-        )
-        logits = np.zeros((len(rows), self.minimiser.n_classes))
-        values = unit[asked] @ (self.basis.T @ self.minimiser.weights).T
-        answers = (
-            noisy(values, None, rate=self.rate, sigma=self.sigma, scales=scales)
-            @ self.basis.T
-        )
-        if self.rate is not None:
-            answers = rounded(answers, scales[:, None] / self.rate)
-        with np.errstate(over="ignore"):
-            logits[asked] = np.nan_to_num(np.ldexp(answers, exponent[asked, None]))
-        return logits
-
-    def _lengths(self, rows: Floats) -> Floats:
-        """Norms of the queries, or, for the published analysis, the bound on all
-        norms.
-        """
         loss = self.minimiser
+        rate = self.how.get("rate")
+        # of the space of logits that gets noise, shape [n_classes, k]
+        basis = loss.basis(float(rate is None), "published" if self.fixed else "tight")
+        rows = loss.rows(X)
+        asked = rows.any(axis=1)
+        rows = rows[asked]
         if self.fixed:
-            return np.full(len(rows), np.hypot(loss.norm, float(loss.intercept)))
-        return np.asarray(np.linalg.norm(rows, axis=1))
+            exponent = np.zeros(len(rows), dtype=np.int64)
+            lengths = np.full(len(rows), np.hypot(loss.norm, float(loss.intercept)))
+        else:
+            _, exponent = np.frexp(np.abs(rows).max(axis=1))
+            rows = np.ldexp(rows, -exponent[:, None])
+            lengths = np.linalg.norm(rows, axis=1)
+        scales = (self.sensitivity + loss.rounding) * (1 + 2.0**-40) * lengths
+        values = rows @ (basis.T @ loss.weights).T
+        answers = noisy(values, generator, scales=scales, **self.how) @ basis.T
+        if rate is not None and generator is None:
+            answers = rounded(answers, scales[:, None] / rate)
+        logits = np.zeros((len(X), loss.n_classes))
+        with np.errstate(over="ignore"):
+            logits[asked] = np.nan_to_num(np.ldexp(answers, exponent[:, None]))
+        return logits
 
 
 class NoisyPredictions(NamedTuple):
@@ -333,6 +290,6 @@ def noisy_predictions(
         # the published analysis has the same noise for all queries
         check_norms(X, minimiser.norm)
     labels = np.stack(
-        [noise.seeded(X, one).argmax(axis=1) for one in streams(seed, n_repeats)]
+        [noise.logits(X, one).argmax(axis=1) for one in streams(seed, n_repeats)]
     )
     return NoisyPredictions(labels, noise.profile)

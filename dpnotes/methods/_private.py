@@ -323,6 +323,10 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             parameters={name: _plain(value) for name, value in chosen.items()},
         )
 
+    def _chosen(self, *names: str) -> dict[str, Any]:
+        """Parameters by name."""
+        return {name: getattr(self, name) for name in names}
+
     @abstractmethod
     def _learn(self, *args: Any, **given: Any) -> Learned:
         """The method and its accounting."""
@@ -513,7 +517,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
                 " predictions"
             ),
             "method": f"dpnotes.{name}",
-            "tuning": getattr(self, "tuning_", TUNING),
+            "tuning": TUNING,
         }
         if self._answers_from_records:
             limit = getattr(fitted.budget, "answers", None)

@@ -149,17 +149,13 @@ class NoisySGD(BinaryRelease):
     def _learn(self, records: Records) -> Learned:
         setting = self._setting(records.n)
         sigma = self.calibrate(records.n)
-        descent = {
-            name: getattr(self, name)
-            for name in ("steps", "learning_rate", "l2", "radius")
-        }
         (weights,) = noisy_descents(
             *records.labelled(),
             n_runs=1,
             n=records.n,
             sigma=sigma,
             generator=self._randomness().generator(0),
-            **descent,
+            **self._chosen("steps", "learning_rate", "l2", "radius"),
         )
         profile = accounting.last_iterate(
             sigma=sigma, adjacency=self.adjacency, **setting
@@ -391,17 +387,13 @@ class AugmentedSGD(BinaryRelease):
             intrinsic_sigma=self.intrinsic_sigma,
             analysis=self.analysis,
         )
-        sgd = {
-            name: getattr(self, name)
-            for name in ("steps", "batch_size", "learning_rate", "device")
-        }
         runs = learners.fit_sgd(
             *records.standing_in(),
             empty=~records.kept,
             n_runs=1,
             random_state=secret_seed(self.noise_seed),
             dtype=np.float64,
-            **sgd,
+            **self._chosen("steps", "batch_size", "learning_rate", "device"),
         )
         weights = runs.weights[0]
         if noise > 0:

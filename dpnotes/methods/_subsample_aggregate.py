@@ -284,10 +284,6 @@ class SubsampleAggregate(PrivateClassifier):
                 "shards must be None for adjacency='replace-one': a replaced record may"
                 " change two shards"
             )
-        own = {
-            name: getattr(self, name)
-            for name in ("n_models", "estimator", "l2", "adjacency", "n_jobs", "device")
-        }
         teachers = fit_shards(
             records.X,
             records.codes,
@@ -295,7 +291,9 @@ class SubsampleAggregate(PrivateClassifier):
             shards=shards,
             together=self.noise_seed is not None,
             seed=randomness.learning,
-            **own,
+            **self._chosen(
+                "n_models", "estimator", "l2", "adjacency", "n_jobs", "device"
+            ),
         )
         held = {"budget_": budget}
         return Learned(profile, teachers, {"beta_": beta}, held, budget)
