@@ -197,8 +197,8 @@ class AuditReport:
         return self._best(least_tpr, check.array("fpr", fpr, high=1.0))
 
     def plot(self, axes: Axes | None = None) -> Figure:
-        """Plot the observed error rates (with a confidence band for independent runs),
-        the claim's limit and the bound.
+        """Plot the error rates of the event that proves most, with their confidence
+        limits, and what the claim allows; the shaded side contradicts the claim.
 
         Parameters
         ----------
@@ -213,37 +213,26 @@ class AuditReport:
             from matplotlib import pyplot
 
             axes = pyplot.subplots(figsize=(5, 4.5), layout="constrained")[1]
-        self._draw_observed(axes)
         rates = np.concatenate([[0.0], np.geomspace(1e-4, 1.0, 200)])
-        bound = f"bound, confidence {self.confidence:g}"
-        axes.plot(rates, 1 - self.tpr(rates), "-", color="C3", label=bound)
         if self.claim is not None:
-            limit, label = self.claim.tradeoff(rates), "least that the claim allows"
-            axes.plot(rates, limit, "--", color="k", label=label)
+            limit = self.claim.tradeoff(rates)
+            name = "the claim allows no test here"
+            axes.fill_between(rates, limit, color="C3", alpha=0.2, lw=0, label=name)
+            axes.plot(rates, limit, color="C3", label="least that the claim allows")
         axes.plot(rates, 1 - rates, ":", color="0.6", label="guessing")
+        event = self.events[0]
+        counts = event.counts
+        fpr = float(counts.false_positives / counts.negatives)
+        fnr = float(1 - counts.true_positives / counts.positives)
+        most_fpr, least_tpr = counts.frontier(event.level)
+        limits = f"its limits, confidence {self.confidence:g}"
+        axes.plot(most_fpr, 1 - least_tpr, color="C0", lw=1.5, label=limits)
+        name = f"observed, {event.score}"
+        axes.plot(fpr, fnr, "o", color="C0", ms=9, clip_on=False, label=name)
         axes.set(xlabel="false-positive rate", ylabel="false-negative rate")
         axes.set(xlim=(0, 1), ylim=(0, 1))
         axes.legend()
         return axes.get_figure(root=True)  # type: ignore[return-value]  # axes that are drawn have one
-
-    def _draw_observed(self, axes: Axes) -> None:
-        """Draw all thresholds of the main event's score, with the band of Dvoretzky,
-        Kiefer, Wolfowitz and Massart.
-        """
-        event = self.events[0]
-        kinds = [np.sort(event.members), np.sort(event.nonmembers)]
-        inner = np.unique(np.concatenate(kinds))
-        cuts = np.concatenate([[-np.inf], inner, [np.inf]])
-        fnr = np.searchsorted(kinds[0], cuts) / len(kinds[0])
-        fpr = 1 - np.searchsorted(kinds[1], cuts) / len(kinds[1])
-        name = f"observed, {event.score}"
-        axes.step(fpr, fnr, where="post", color="C0", label=name)
-        level = sum(each.level for each in self.events) / 2
-        up, right = (np.sqrt(np.log(2 / level) / (2 * len(each))) for each in kinds)
-        low = np.column_stack([fpr - right, fnr - up])
-        high = np.column_stack([fpr + right, fnr + up])
-        corners = np.clip(np.vstack([low, high[::-1]]), 0, 1)
-        axes.fill(*corners.T, color="C0", alpha=0.15, lw=0, label="its band")
 
     def __str__(self) -> str:
         verdict = "REFUTED" if self.refuted else "not refuted"

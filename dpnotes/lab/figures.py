@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,16 +31,19 @@ NARROW = "application/vnd.dpnotes.narrow"
 # inches of a picture for a phone, whose letters then are nearly of the text's size
 _WIDTH = 4.4
 
-# Each mechanism has one colour, dash and marker in all figures; figures that a reader
-# moves take the same colours (custom.css).
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (3, 1)))
+MARKERS = "os^DvP"
+# Each mechanism has one colour in all figures, and its place here is that of its dash
+# and marker; figures that a reader moves take the same colours (custom.css).
 MECHANISMS = {
-    "bagging": ("#0173b2", "-", "o"),
-    "gaussian": ("#d55e00", "--", "s"),
-    "dp-sgd": ("#029e73", "-.", "^"),
-    "votes": ("#cc78bc", ":", "D"),
-    "laplace": ("#de8f05", (0, (5, 1, 1, 1)), "v"),
-    "perturbation": ("#ca9161", (0, (3, 1)), "P"),
+    "bagging": "#0173b2",
+    "gaussian": "#d55e00",
+    "dp-sgd": "#029e73",
+    "votes": "#cc78bc",
+    "laplace": "#de8f05",
+    "perturbation": "#ca9161",
 }
+ALIASES = {"aggregate": "votes", "pate": "votes"}
 # Each outcome of a printed number and each status of a claim has one colour: green is
 # good, red is bad, and grey is what nobody knows.
 STATUSES = {
@@ -240,11 +243,49 @@ def line_styles(count: int) -> list[dict[str, Any]]:
             f"count must be in 0..30, got count={count}: more curves cannot be"
             " distinguished"
         )
-    dashes = cycle(["-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (3, 1))])
     return [
         {"color": color, "linestyle": dash}
-        for color, dash in zip(_colors(count), dashes, strict=False)
+        for color, dash in zip(_colors(count), cycle(DASHES), strict=False)
     ]
+
+
+def looks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Choose the look of several curves by their names: a mechanism's own colour where
+    the name has a mechanism, and a colour that is free where it has none.
+
+    Returns
+    -------
+    dict
+        By name, the keyword arguments ``color``, ``linestyle`` and ``marker`` of
+        ``Axes.plot``. No two have the same colour and dash.
+
+    Examples
+    --------
+    >>> found = looks(["DP-SGD, 10 epochs", "DP-SGD, 100 epochs", "none"])
+    >>> [(look["color"], look["linestyle"]) for look in found.values()]
+    [('#029e73', '-.'), ('#029e73', '-'), ('#0173b2', '-.')]
+    """
+    names = list(names)
+    known = list(MECHANISMS)
+    places: dict[str, int | None] = {}
+    for name in names:
+        said = name.lower()
+        for word, mechanism in ALIASES.items():
+            said = said.replace(word, mechanism)
+        places[name] = next((i for i, key in enumerate(known) if key in said), None)
+    own = {MECHANISMS[known[place]] for place in places.values() if place is not None}
+    free = cycle([color for color in _colors(10) if color not in own])
+    taken: set[tuple[str, int]] = set()
+    found = {}
+    for name, place in places.items():
+        color = next(free) if place is None else MECHANISMS[known[place]]
+        first = len(taken) % len(DASHES) if place is None else place
+        unused = [i for i in range(len(DASHES)) if (color, i) not in taken]
+        dash = first if first in unused else unused[0]
+        taken.add((color, dash))
+        look = {"color": color, "linestyle": DASHES[dash], "marker": MARKERS[dash]}
+        found[name] = look
+    return found
 
 
 def _colors(count: int) -> list[Any]:
@@ -253,7 +294,7 @@ def _colors(count: int) -> list[Any]:
     """
     import seaborn as sns
 
-    palette = sns.color_palette("colorblind")
+    palette = sns.color_palette("colorblind").as_hex()
     ten = [palette[0], palette[3], palette[2], palette[4], palette[1], *palette[5:]]
     return (ten * (1 + count // 10))[:count]
 
@@ -403,10 +444,9 @@ def _curves(
 ) -> Figure:
     """Curves of distinct styles; ``nothing``: that of a test which learns nothing."""
     figure, axes = blank_axes(height=3.6)
-    for (name, values), style in zip(
-        curves.items(), line_styles(len(curves)), strict=True
-    ):
-        axes.plot(x, values, label=name, **style)
+    styles = looks(curves)
+    for name, values in curves.items():
+        axes.plot(x, values, label=name, **styles[name] | {"marker": ""})
     if nothing is not None:
         axes.plot(x, nothing, color="0.5", linewidth=1, label="nothing to learn")
     axes.set(**settings)
@@ -605,7 +645,7 @@ def margins(rows: pd.DataFrame, *, label: str, xlabel: str) -> Figure:
     from matplotlib.ticker import LogLocator, NullFormatter
 
     lines = list(dict.fromkeys(rows[label]))
-    figure, axes = blank_axes(height=0.9 + 0.32 * len(lines))
+    figure, axes = blank_axes(7.6, height=0.9 + 0.32 * len(lines))
     [color] = _colors(1)
     places = rows[label].map(lines.index)
     reached = rows["ratio"] / rows["bar"]
@@ -621,6 +661,7 @@ def margins(rows: pd.DataFrame, *, label: str, xlabel: str) -> Figure:
         }
         axes.plot(reached[some], places[some], "o", label=outcome, **look)
     axes.axvline(1, color="0.25", linewidth=1)
+    axes.axvspan(axes.get_xlim()[0] / 2, 1, color="0.5", alpha=0.12, linewidth=0)
     axes.set(xscale="log", xlabel=xlabel, ylabel=label, ylim=(len(lines) - 0.5, -0.5))
     axes.set_yticks(range(len(lines)), lines)
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -692,14 +733,43 @@ def line_panels(
     figure = blank(height=3.6)
     both = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for axes, (xlabel, curves) in zip(both, panels.items(), strict=True):
-        for (name, (x, y)), style in zip(
-            curves.items(), line_styles(len(curves)), strict=True
-        ):
-            axes.plot(x, y, marker="o", markersize=3, label=name, **style)
+        styles = looks(curves)
+        for name, (x, y) in curves.items():
+            axes.plot(x, y, markersize=4, label=name, **styles[name])
         axes.set(xscale="log", xlabel=xlabel, ylabel=ylabel, ylim=(0, 1))
         axes.label_outer()
     handles, names = both[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper center", ncols=3)
+    return figure
+
+
+def growth_panels(
+    panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, xlabel: str
+) -> Figure:
+    """Draw quantities of different kinds that grow with one other, each kind in a panel
+    of its own, over logarithmic axes.
+
+    Parameters
+    ----------
+    panels : mapping of str to mapping of str to pair of array_like
+        Coordinates x and y (> 0), by the kind (the title of the panel) and the name of
+        the curve in the legend.
+    xlabel : str
+        Label of the horizontal axis.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure = blank(7.6, 3.4)
+    every = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axes, (title, curves) in zip(every, panels.items(), strict=True):
+        styles = looks(curves)
+        for name, (x, y) in curves.items():
+            axes.plot(x, y, label=name, **styles[name] | {"marker": ""})
+        axes.set(xscale="log", yscale="log", xlabel=xlabel, title=title)
+        axes.set_ylabel("(log)")
+        axes.legend(loc="upper left", fontsize=10)
     return figure
 
 

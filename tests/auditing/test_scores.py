@@ -314,7 +314,7 @@ def test_report_as_text_table_and_picture():
     assert "mu at least: 1." in str(report)
     assert repr(report) == str(report)
     labels = report.plot().axes[0].get_legend_handles_labels()[1]
-    assert "its band" in labels
+    assert "its limits, confidence 0.95" in labels
     assert "least that the claim allows" in labels
     assert str(audit_scores(normal(2.0, 20), normal(0.0, 20))).startswith(
         "Audit without a claim"

@@ -19,7 +19,7 @@ LABELS = {
     ("dp_sgd", "short"): "DP-SGD, a network, 10 epochs",
     ("dp_sgd", "long"): "DP-SGD, a network, 100 epochs",
     ("dp_sgd", "softmax"): "DP-SGD, softmax regression",
-    ("pate", "networks"): "PATE with public data, networks",
+    ("pate", "networks"): "votes of PATE, with public data",
     ("bagging", ""): "bagging, a network",
 }
 
@@ -64,19 +64,31 @@ def plane(points: pd.DataFrame) -> Figure:
     figure = figures.blank(9.0, 4.0)
     left, right = figure.subplots(1, 2, sharey=True)
     groups = dict(list(points.groupby(["method", "variant"])))
-    curves = [(label, groups[key]) for key, label in LABELS.items() if key in groups]
-    for (label, curve), style, marker in zip(
-        curves, figures.line_styles(len(curves)), MARKERS, strict=False
-    ):
+    curves = {label: groups[key] for key, label in LABELS.items() if key in groups}
+    looks = figures.looks(curves)
+    for label, curve in curves.items():
         for axes, x in ((left, "advantage"), (right, "tpr_at_fpr_1e3")):
             ordered = curve.sort_values(x)
+            best = ordered["accuracy"].cummax()
+            # the best model of at most this exposure; the others are faint
             axes.plot(
                 ordered[x],
-                ordered["accuracy"],
-                marker=marker,
-                label=label if axes is left else None,
-                **style,
+                best,
+                drawstyle="steps-post",
+                **looks[label] | {"marker": ""},
             )
+            for some, strength in (
+                (best == ordered["accuracy"], 1.0),
+                (slice(None), 0.35),
+            ):
+                axes.plot(
+                    ordered[x][some],
+                    ordered["accuracy"][some],
+                    label=label if axes is left and strength == 1 else None,
+                    alpha=strength,
+                    markersize=5,
+                    **looks[label] | {"linestyle": ""},
+                )
     left.set(
         xscale="log",
         xlabel="advantage over all error rates (log)",

@@ -10,11 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import click
 
+from dpnotes import __version__
 from dpnotes._chromium import browser
 from dpnotes.lab._places import book_folder
 from dpnotes.lab.chapters._chapter import Chapter, all_chapters, pages
@@ -194,12 +197,12 @@ def _say(what: str, outcome: float | str) -> None:
     )
 
 
-PAPER = {
-    "format": "A4",
-    "margin": dict.fromkeys(("top", "right", "bottom", "left"), "15mm"),
-    "scale": 0.8,
-}
-WIDTH = 850  # CSS pixels between the margins of A4 at that scale
+# formats and scale: a line of text has about 85 characters
+MARGINS = {"top": "20mm", "right": "18mm", "bottom": "20mm", "left": "18mm"}
+PAPER = {"format": "A4", "margin": MARGINS, "scale": 0.9}
+WIDTH = 730  # CSS pixels between the margins of A4 at that scale
+# pages about names of functions, which are read on a screen
+LEFT_OUT = ("api",)
 
 
 STYLE, PREPARE = (
@@ -209,11 +212,12 @@ STYLE, PREPARE = (
 
 
 def print_book(root: Path | None = None) -> Path:
-    """Print the built book as ``_build/book.pdf``.
+    """Print the built book as ``_build/book.pdf``: a cover, the contents, and the pages
+    with numbers and running heads, without the interface.
 
     Formulas and tables that are wider than the paper are scaled down; if one still does
-    not fit, this is an error. Folded code is left out; folded outputs and solutions are
-    printed open.
+    not fit, this is an error. Folded code and long lists are left out; other folded
+    outputs and solutions are printed open.
 
     Parameters
     ----------
@@ -233,41 +237,96 @@ def print_book(root: Path | None = None) -> Path:
     """
     root = root or book_folder()
     pages = _built_pages(root)
-    written, cut = root / "_build" / "book.pdf", []
+    written = root / "_build" / "book.pdf"
     with browser("pypdf", error=BookError) as opened, TemporaryDirectory() as folder:
-        from pypdf import PdfWriter
+        from pypdf import PdfReader, PdfWriter
 
-        book = PdfWriter()
         tab = opened.new_page(
             viewport={"width": WIDTH, "height": 1200}, color_scheme="light"
         )
         tab.emulate_media(media="print")
+        paper: dict[str, Any] = {"print_background": True, "tagged": True, **PAPER}
+
+        parts = []
+        cut = []
         for number, page in enumerate(pages):
             tab.goto(page.as_uri())
             tab.add_style_tag(content=STYLE)
             cut += [f"{page.stem}: {text}" for text in tab.evaluate(PREPARE)]
             part = Path(folder) / f"{number}.pdf"
-            tab.pdf(
-                path=part, print_background=True, outline=True, tagged=True, **PAPER
-            )
-            book.append(
-                part, outline_item=tab.title().partition(" —")[0].partition(" — ")[0]
-            )
+            tab.pdf(path=part, outline=True, **paper)
+            title = tab.evaluate("document.querySelector('h1').innerText")
+            parts.append((title.strip("# \n"), part, len(PdfReader(part).pages)))
         if cut:
             raise BookError(
                 f"{len(cut)} formulas or tables do not fit on the paper:"
                 f" {'; '.join(cut)}"
             )
+
+        # how many pages the contents take decides which numbers they show
+        front = Path(folder) / "front.pdf"
+        taken = 0
+        while taken != (taken := _print(tab, _front(parts, taken), front, paper)):
+            pass
+        heads = Path(folder) / "heads.pdf"
+        _print(tab, _heads(parts, taken), heads, paper | {"margin": None, "scale": 1})
+
+        book = PdfWriter()
+        book.append(front, outline_item="Contents")
+        for _, part, _ in parts:
+            book.append(part)
+        for page, head in zip(book.pages[taken:], PdfReader(heads).pages, strict=True):
+            page.merge_page(head)
         partial = written.with_suffix(".partial")
         book.write(partial)
         partial.replace(written)
     return written
 
 
+def _print(tab: Any, html: str, path: Path, paper: dict[str, Any]) -> int:
+    """Print HTML; give the number of its pages."""
+    from pypdf import PdfReader
+
+    tab.set_content(f"<style>{STYLE}</style>{html}")
+    tab.pdf(path=path, **paper)
+    return len(PdfReader(path).pages)
+
+
+def _front(parts: Sequence[tuple[str, Path, int]], before: int) -> str:
+    """The cover and the contents; ``before`` pages are before the first part."""
+    lines = []
+    number = before + 1
+    for title, _, count in parts:
+        lines.append(f"<li><span>{escape(title)}</span><b>{number}</b></li>")
+        number += count
+    return (
+        f'<section class="cover"><h1>{escape(parts[0][0])}</h1>'
+        f"<p>dpnotes {__version__}</p></section>"
+        f'<h1>Contents</h1><ul class="contents">{"".join(lines)}</ul>'
+    )
+
+
+def _heads(parts: Sequence[tuple[str, Path, int]], before: int) -> str:
+    """What stands above the text of each page: its title and its number."""
+    heads = []
+    number = before
+    for title, _, count in parts:
+        for _ in range(count):
+            number += 1
+            heads.append(
+                f'<p class="head"><span>{escape(title)}</span><b>{number}</b></p>'
+            )
+    return "".join(heads)
+
+
 def _built_pages(root: Path) -> list[Path]:
-    """Built pages in the order of the table of contents."""
+    """Built pages that are printed, in the order of the table of contents."""
     html = root / "_build" / "html"
-    built = [html / f"{page}.html" for page in pages(root)]
+    built = [
+        html / f"{page}.html"
+        for page in pages(root)
+        if not set(LEFT_OUT) & set(page.parts)
+    ]
     if missing := [page for page in built if not page.is_file()]:
         raise BookError(
             f"the book is not built, there is no {missing[0]}: run `dpnotes build`"

@@ -16,7 +16,7 @@ async () => {
   const over = e => !e.parentElement.closest(wide) && e.getBoundingClientRect().right > right;
   for (const e of [...article.querySelectorAll(wide)].filter(over)) {
     const box = e.getBoundingClientRect();
-    e.style.zoom = Math.max(0.2, 0.99 * (right - box.left) / box.width);
+    e.style.zoom = Math.max(0.15, 0.99 * (right - box.left) / box.width);
   }
   return [...article.querySelectorAll(wide)].filter(over).map(e => e.textContent.trim().slice(0, 60));
 }

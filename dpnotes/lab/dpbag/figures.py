@@ -16,8 +16,13 @@ from dpnotes.mechanisms import Partitions
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# of the colours of differences
-LIMITS = {"labels": 25.0, "accuracy": 5.0, "auroc": 8.0, "auprc": 12.0}
+# of differences, by epsilon; -1 is a model without one
+LOOKS = {
+    1.0: ("#56b4e9", "o"),
+    3.0: ("#0173b2", "s"),
+    5.0: ("#1f2429", "^"),
+    -1.0: ("#d55e00", "D"),
+}
 
 
 def touched_teachers(cut: Partitions, record: int) -> Figure:
@@ -99,45 +104,35 @@ def differences(tables: dict[str, pd.DataFrame]) -> Figure:
     figure = blank(9.2, 0.27 * len(settings) + 1.6)
     every = figure.subplots(1, len(tables), sharey=True)
     for axes, (metric, table) in zip(every, tables.items(), strict=True):
-        epsilons = sorted(table["epsilon"].dropna().unique())
-        values = np.full((len(settings), len(epsilons)), np.nan)
-        row: Any
-        for row in table.itertuples():
-            at = settings.index(_setting(row))
-            first, width = (
-                (0, len(epsilons))
-                if row.method == "npb"
-                else (epsilons.index(row.epsilon), 1)
+        metric_of = "relative" if metric == "labels" else "difference"
+        axes.axvline(0, color="0.25", linewidth=1)
+        for epsilon, (color, marker) in LOOKS.items():
+            own = table[table["epsilon"].fillna(-1) == epsilon]
+            places = [settings.index(_setting(row)) for row in own.itertuples()]
+            axes.plot(
+                100 * own[metric_of],
+                places,
+                marker,
+                color=color,
+                markersize=6,
+                alpha=0.85,
+                label="no epsilon" if epsilon < 0 else f"epsilon {epsilon:g}",
             )
-            values[at, first : first + width] = 100 * (
-                row.relative if metric == "labels" else row.difference
-            )
-        axes.imshow(
-            values,
-            cmap="RdBu_r",
-            vmin=-LIMITS[metric],
-            vmax=LIMITS[metric],
-            aspect="auto",
-        )
-        for at, column in zip(*np.nonzero(~np.isnan(values)), strict=True):
-            if settings[at] == METHODS["npb"] and column != 1:
-                continue  # one number, for all epsilons
-            ink = "white" if abs(values[at, column]) > 0.7 * LIMITS[metric] else "black"
-            axes.text(
-                column,
-                at,
-                f"{values[at, column]:+.1f}",
-                ha="center",
-                va="center",
-                fontsize=7,
-                color=ink,
-            )
-        unit = "%" if metric == "labels" else "points"
-        axes.set_title(f"{METRICS[metric]}, {unit}", fontsize=10)
-        axes.set_xticks(range(len(epsilons)), [f"{epsilon:g}" for epsilon in epsilons])
-        axes.set_xlabel("epsilon")
-        axes.grid(visible=False)
-    every[0].set_yticks(range(len(settings)), settings, fontsize=8)
+        # a few counts are far off, most differences are small
+        axes.set_xscale("symlog", linthresh=3, linscale=1.5)
+        ticks = (-30, -3, 0, 3) if metric == "labels" else (-3, 0, 3)
+        axes.set_xticks(ticks, [f"{tick:+d}" if tick else "0" for tick in ticks])
+        axes.minorticks_off()
+        reach = 1.8 * np.abs(100 * table[metric_of]).max()
+        axes.set_xlim(-max(reach, 4), 6 if metric == "labels" else max(reach, 4))
+        axes.set_xlabel("per cent (log)" if metric == "labels" else "points (log)")
+        axes.set_title(METRICS[metric], fontsize=11)
+        axes.set_ylim(len(settings) - 0.5, -0.5)
+    every[0].set_yticks(range(len(settings)), settings, fontsize=9)
+    every[0].set_ylabel("setting")
+    figure.legend(
+        *every[-1].get_legend_handles_labels(), loc="outside upper center", ncols=4
+    )
     return figure
 
 

@@ -371,7 +371,13 @@ def _densities(
     figure, panels = _panels(
         rows, 1.3, xlabel=xlabel, yticks=[], ylabel="density", ylim=(0, 1.15)
     )
-    for kind, style in zip(kinds, line_styles(len(kinds)), strict=True):
+    for place, (kind, look) in enumerate(
+        zip(kinds, line_styles(len(kinds)), strict=True)
+    ):
+        # under the others the last is broad and pale: a curve that it meets stays seen
+        last = place == len(kinds) - 1 and place > 0
+        broad = {"linewidth": 7, "alpha": 0.4, "linestyle": "-", "zorder": 1}
+        style = look | (broad if last else {})
         own = matching(rows, quantity=kind[0], initial=kind[1]).to_dict("records")
         for row in own:
             axes = panels[row["dataset"]]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpnotes.lab.figures import blank, line_styles
+from dpnotes.lab.figures import blank, looks
 from dpnotes.lab.private_prediction.grids import METHODS, NAMES
 from dpnotes.lab.private_prediction.tables import Series, series
 from dpnotes.lab.tables import GAP
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MARKERS = ("o", "s", "^", "D", "v")
 LABELS = {
     "epsilon": "epsilon (log)",
     "answers": "answers B (log)",
@@ -108,7 +107,7 @@ def both(
 def _panel(axes: Axes, rows: pd.DataFrame, panel: Panel, drawn: dict[str, Any]) -> None:
     """Draw a panel; ``drawn`` collects what its legend names."""
     absent, constant = [], []
-    looks = dict(zip(METHODS, line_styles(len(METHODS)), strict=True))
+    styles = looks(NAMES.values())
     for method in panel.methods:
         points = series(rows, method, panel.x, **panel.fixed)
         if points is None:
@@ -117,17 +116,15 @@ def _panel(axes: Axes, rows: pd.DataFrame, panel: Panel, drawn: dict[str, Any]) 
             # a released model: the same at any number of answers
             constant.append((method, points))
         else:
-            marker = MARKERS[METHODS.index(method)]
-            drawn[NAMES[method]] = _line(
-                axes, points, {**looks[method], "marker": marker}
-            )
+            drawn[NAMES[method]] = _line(axes, points, styles[NAMES[method]])
     low, high = axes.get_xlim() if axes.lines else (1, 1000)
     for method, points in constant:
         ends = Series(
             np.array([max(low, 1), high]),
             *(np.repeat(values, 2) for values in points[1:]),
         )
-        drawn[NAMES[method]] = _line(axes, ends, looks[method])
+        look = styles[NAMES[method]] | {"marker": ""}
+        drawn[NAMES[method]] = _line(axes, ends, look)
     gap = f"\n{GAP}: {', '.join(absent)}" if absent else ""
     axes.set_title(panel.title + gap, fontsize=10)
     axes.set(

@@ -15,6 +15,7 @@ from dpnotes.lab.chapters import BookError, _build, print_book
 PAGE = """<!doctype html><html data-theme="dark"><head><title>{title} — book</title></head><body><article>
 <h1>{title}</h1><details class="above-input"><summary>code</summary><pre>folded code</pre></details>
 <details class="below-input"><summary>out</summary><p>folded output</p></details>
+<div class="cell tag_scroll-output"><p>a hundred rows</p></div>
 <div class="admonition dropdown toggle-hidden"><p>the solution</p></div>
 <p><a href="{other}.html">to the other page</a></p>
 <table><tr>{cells}</tr></table></article></body></html>"""
@@ -45,10 +46,15 @@ def printed(book):
 
 @pytest.mark.needs("browser")
 def test_pages_are_whole_and_in_order(book):
-    texts, outline = printed(book)
-    assert outline == ["index", "zebra"]
-    assert [text.split()[0] for text in texts] == ["index", "zebra"]
-    for text in texts:
+    (cover, contents, *texts), outline = printed(book)
+    assert outline == ["Contents", "index", "zebra"]
+    assert cover.split()[0] == "index"
+    assert contents.split() == ["Contents", "index", "3", "zebra", "4"]
+    for number, (name, text) in enumerate(zip(outline[1:], texts, strict=True), 3):
+        # the title, and the running head over it
+        assert text.split().count(name) == 2
+        assert str(number) in text.split()
+        assert "a hundred rows" not in text
         assert "folded output" in text
         assert "the solution" in text
         assert "folded code" not in text
