@@ -249,13 +249,15 @@ def cells(column: Any) -> Any:
 def numbers(values: NDArray[Any]) -> Features:
     """Floats of the same shape, float32 if they were float32; NaN where a cell is no
     number.
+
+    They lie row after row in memory, whatever was given: one record decides whether
+    the rows are copied later, and a sum or an error may depend on how they lie.
     """
-    if values.dtype in (np.float32, np.float64):
-        return values
-    if values.dtype.kind in NUMERIC:
-        return values.astype(np.float64)
-    cells = [_number(value) for value in values.ravel()]
-    return np.reshape(np.array(cells, dtype=np.float64), values.shape)
+    if values.dtype.kind not in NUMERIC:
+        cells = [_number(value) for value in values.ravel()]
+        values = np.reshape(np.array(cells, dtype=np.float64), values.shape)
+    dtype = np.float32 if values.dtype == np.float32 else np.float64
+    return np.require(values, dtype, ("C", "ALIGNED"))
 
 
 def _number(value: Any) -> float:

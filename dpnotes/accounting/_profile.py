@@ -246,8 +246,8 @@ class PrivacyProfile:
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """The arguments of the constructor."""
-        return MappingProxyType(self._parameters)
+        """The arguments of the constructor; a copy, like the profile they are frozen."""
+        return MappingProxyType(copy.deepcopy(self._parameters))
 
     @property
     def exactness(self) -> str:

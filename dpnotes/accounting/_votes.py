@@ -33,8 +33,7 @@ Counts = ArrayLike  # votes, [queries, n_classes]; no option of the command line
 
 ANALYSES = ("tight", "published")
 SHARDS = (
-    "the shard of each record is chosen independently of the other records, for example"
-    " by a public hash"
+    "no record decides the shard of another one, as if a public hash had chosen them"
 )
 SECRET = (
     "the votes are as given: the bound holds for the release on this data set against a"

@@ -33,6 +33,8 @@ from dpnotes.learners._network_training import try_example
 ROOM = {torch.float32: 2.0**-18, torch.float64: 2.0**-40}
 # norms with squares to spare
 SAFE = {torch.float32: (2.0**-30, 2.0**60), torch.float64: (2.0**-300, 2.0**500)}
+# numbers whose squares are added up in float32
+FEW = 2**12
 # rows of which a copy in float64 is made at once
 NORM_ROWS = 2**12
 # bytes of one micro-batch: more leaves the caches, less wastes the calls
@@ -187,14 +189,15 @@ def gradient_norms(gradients: list[Tensor]) -> Tensor:
     """L2 norms [b] of the examples' gradients [b, ...], over all parameters together,
     in float64.
 
-    Only the weights of one unit are added up in the dtype of the gradients. In float32
-    a sum over all parameters can be wrong by 1e-5.
+    Only the weights of one unit, if they are few, are added up in the dtype of the
+    gradients. In float32 a sum over many numbers can be wrong by 1e-3.
     """
     squares = []
     for gradient in gradients:
         units = gradient.shape[1] if gradient.ndim > 2 else 1
         rows = gradient.reshape(len(gradient), units, -1)
-        norms = torch.linalg.vector_norm(rows, dim=2)
+        exact = torch.float64 if rows.shape[2] > FEW else None
+        norms = torch.linalg.vector_norm(rows, dim=2, dtype=exact)
         squares.append(norms.double().square().sum(1))
     return torch.stack(squares).sum(0).sqrt()
 

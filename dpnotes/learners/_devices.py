@@ -50,8 +50,8 @@ def full_float32() -> Iterator[None]:
     cuDNN take only algorithms that repeat their results.
 
     Whatever the caller has chosen, no product rounds its factors to TF32 or bfloat16,
-    as a GPU and some processors would. A clipped gradient would then be longer than the
-    clipping norm, by up to a thousandth. A GPU's fastest convolutions add up in an order
+    as a GPU, some processors and ``torch.autocast`` would. A clipped gradient would
+    then be longer than the clipping norm, by up to three thousandths. A GPU's fastest convolutions add up in an order
     that differs from run to run; with them, training that is resumed would end
     elsewhere.
     """
@@ -74,9 +74,14 @@ def full_float32() -> Iterator[None]:
     # PyTorch has an older switch beside these, which must not contradict them
     older = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
+    cast = [kind for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)]
+    for kind in cast:
+        torch.set_autocast_enabled(kind, False)
     try:
         yield
     finally:
+        for kind in cast:
+            torch.set_autocast_enabled(kind, True)
         cudnn.deterministic = deterministic
         cudnn.benchmark = benchmark
         torch.set_float32_matmul_precision(older)

@@ -36,6 +36,7 @@ from dpnotes.learners._devices import (
     RowSubsets,
     choose_device,
     fit_groups,
+    full_float32,
     row_subsets,
     slices,
     temporary_bytes,
@@ -192,11 +193,9 @@ class LogisticModels:
             for models in slices(M, size):
                 W = torch.tensor(weights[models], device=where).flatten(0, 1)
                 b = torch.tensor(intercept[models], device=where).flatten()[:, None]
-                yield (
-                    models,
-                    queries,
-                    torch.addmm(b, W, block.mT).view(-1, C, len(block)),
-                )
+                with full_float32():
+                    logits = torch.addmm(b, W, block.mT)
+                yield models, queries, logits.view(-1, C, len(block))
 
 
 def _largest(Z: Tensor) -> Tensor:

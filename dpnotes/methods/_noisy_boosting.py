@@ -58,7 +58,8 @@ PATH, HEARD, FASTEST = 24.0, 1.0, 16.0
 MEAN, SECOND = (0.0, 0.25), (0.35, 0.05)
 FLOOR = 0.3  # of a column's variance: rarely used columns are not blown up
 FARTHEST = 3.0  # standard deviations of a column, beyond which it is cut
-REACH = 1.5  # times a typical norm, to which logits are shortened for their factor
+# times a typical norm, or at least so much: to which logits are shortened for their factor
+REACH, SHORTEST = 1.5, 1e-9
 # Newton steps to the factor of all logits, and its least value
 ROUNDS, LEAST_FACTOR = 3, 0.1
 
@@ -395,8 +396,9 @@ class _Sums:
         """Weights of softmax regression on the scaled rows, [d + 1, n_classes], by
         steps along noisy sums of clipped gradients; its logits are added.
 
-        A row and a gradient are rounded towards zero to so few digits that sums of
-        their products are exact.
+        Rows, gradients and weights are rounded towards zero to so few digits that sums
+        of their products are exact. A record's gradient is then the same wherever it
+        stands, so one that is removed moves no other.
         """
         X = self.records.X
         rows = np.empty((len(X), X.shape[1] + 1), dtype=np.float32)
@@ -413,18 +415,16 @@ class _Sums:
                 total += own.T @ _truncated(gradients, DIGITS - OF_ROWS)
             noisy, _ = self._noisy(total, self._gradient, share / STEPS)
             noisy -= noisy.mean(axis=1, keepdims=True)
-            weights += pace / self.number * noisy
+            weights = _truncated(weights + pace / self.number * noisy, DIGITS)
         for part in self._parts():
-            self.logits[part] += scaled.rows(X[part]) @ weights
+            self.logits[part] += rows[part].astype(np.float64) @ weights
         return weights
 
     def scale(self, start: Floats, typical: float, share: float) -> float:
         """Factor of the logits, less the start, by Newton steps from 1; each is a
         posterior mean of the factor, whose prior is normal around 1.
         """
-        reach = REACH * typical
-        if reach == 0:
-            return 1.0
+        reach = max(REACH * typical, SHORTEST)
         logits = self.logits - start
         norms = np.linalg.norm(logits, axis=1, keepdims=True)
         logits *= SHORTER / np.maximum(norms, reach)

@@ -22,9 +22,11 @@ at the fit and at queries. Fitted attributes (``coef_``) are what ``Learned`` na
 from __future__ import annotations
 
 import copy
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, replace
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -53,6 +55,9 @@ PROTECTS_N = (
     "add-remove"  # the adjacency under which the number of records is protected
 )
 SEEDS = ("random_state", "noise_seed")
+COLUMNS = ("n_features_in_", "feature_names_in_")
+# attributes of learners, such as _random_seed and estimators' rng
+REMEMBERED = re.compile(r"(^|_)(random_state|seeds?|rng)_?$")
 TOLD = 1e-6  # of the norm, by which a row that counts as longer is moved
 Answer = TypeVar("Answer")
 
@@ -597,6 +602,12 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         fitted = vars(self).get("_fitted")
         return [*super().__dir__(), *(fitted.named() if fitted else ())]
 
+    def __setattr__(self, name: str, value: object) -> None:
+        # scikit-learn sets the columns of a snapshot
+        if name[0] != "_" and name.endswith("_") and name not in COLUMNS:
+            raise AttributeError(f"{name} follows from a fit, and cannot be set")
+        super().__setattr__(name, value)
+
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
@@ -666,28 +677,28 @@ class Linear:
         return {"coef_": self.coef, "intercept_": self.intercept}
 
 
-def _forget_seeds(thing: Any) -> None:
-    """Let released scikit-learn models forget their seeds, from which those of the
+def _forget_seeds(thing: Any, met: set[int] | None = None) -> None:
+    """Let released models forget their seeds and generators, from which those of the
     fit could be guessed.
     """
+    met = set() if met is None else met
+    if id(thing) in met:
+        return
+    met.add(id(thing))
     if isinstance(thing, Mapping):
         parts = list(thing.values())
     elif isinstance(thing, list | tuple):
         parts = list(thing)
     elif isinstance(thing, np.ndarray):
         parts = thing.ravel().tolist() if thing.dtype.kind == "O" else []
-    elif isinstance(thing, BaseEstimator) or (
-        is_dataclass(thing) and not isinstance(thing, type)
-    ):
-        parts = list(vars(thing).values())
+    elif hasattr(thing, "__dict__") and not isinstance(thing, type | ModuleType):
+        held = vars(thing)
+        held.update((name, None) for name in held if REMEMBERED.search(name))
+        parts = list(held.values())
     else:
         return
-    if isinstance(thing, BaseEstimator):
-        for name in vars(thing):
-            if name.endswith("random_state"):
-                setattr(thing, name, None)
     for part in parts:
-        _forget_seeds(part)
+        _forget_seeds(part, met)
 
 
 def _plain(value: Any) -> Any:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -75,12 +79,12 @@ def fit_one(learner: Any, X: Features, labels: NDArray[Any], seed: int) -> Any:
     if (labels == labels[0]).all():
         return DummyClassifier(strategy="most_frequent").fit(X, labels)
     model = clone(learner)
-    random = {
+    seeds = {
         name: seed
         for name in model.get_params()
         if name.rpartition("__")[2] == "random_state"
     }
-    return model.set_params(**random).fit(X, labels)
+    return model.set_params(**seeds).fit(X, labels)
 
 
 def _fit_alone(
@@ -88,8 +92,10 @@ def _fit_alone(
 ) -> Any:
     if not hasattr(learner, "fit_many"):
         return fit_one(learner, X, codes, seed)
+    # what the learner remembers of a fit, the next one does not see
+    own = copy(learner)
     return Alone(
-        learner.fit_many(X, codes, [np.arange(len(X))], n_classes=n_classes, seed=seed)
+        own.fit_many(X, codes, [np.arange(len(X))], n_classes=n_classes, seed=seed)
     )
 
 
@@ -101,17 +107,32 @@ def _fit_quietly(
     """Fit a model that can predict, or return None; the result is a function only of
     these records and the seed.
     """
-    # some learners draw from the global generators, which other teachers advance
-    before = np.random.get_state()  # noqa: NPY002
-    np.random.seed(seed)  # noqa: NPY002
     try:
-        model = _fit_alone(learner, X, codes, n_classes, seed)
-        model.predict(X[:1])
+        with _own_draws(seed):
+            model = _fit_alone(learner, X, codes, n_classes, seed)
+            model.predict(X[:1])
     except Exception:  # any failure would be one that private records decide
         return None
-    finally:
-        np.random.set_state(before)  # noqa: NPY002
     return model
+
+
+@contextmanager
+def _own_draws(seed: int) -> Iterator[None]:
+    """Let the global generators start from the seed: some learners draw from them,
+    and other teachers would advance them by as much as their records decide.
+    """
+    torch = sys.modules.get("torch")
+    before = random.getstate(), np.random.get_state()  # noqa: NPY002
+    with nullcontext() if torch is None else torch.random.fork_rng():
+        if torch is not None:
+            torch.manual_seed(seed)
+        random.seed(seed)
+        np.random.seed(seed)  # noqa: NPY002
+        try:
+            yield
+        finally:
+            random.setstate(before[0])
+            np.random.set_state(before[1])  # noqa: NPY002
 
 
 @dataclass(frozen=True)
@@ -275,7 +296,8 @@ def _said(
     try:
         # a copy for each: a model that works in place would tell the next one, and
         # whoever holds the rows, of its records
-        said = np.asarray(getattr(model, method)(X.copy()))
+        with _own_draws(0):
+            said = np.asarray(getattr(model, method)(X.copy()))
     except Exception:  # any failure would be one that private records decide
         return silent
     fits = (

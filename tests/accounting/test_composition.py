@@ -30,6 +30,7 @@ from dpnotes.accounting import (
     noisy_vote,
     pure,
     soft_vote,
+    statement,
     subsampled,
     zcdp,
 )
@@ -670,3 +671,10 @@ def test_composition_refuses_with_the_reason():
         BAGGING.compose(1.5)
     with pytest.raises(ValueError, match="times must be >= 1"):
         BAGGING.compose(0)
+
+
+def test_the_description_of_the_parts_is_a_copy():
+    both = compose(gaussian(sigma=2.0), pure(1.0))
+    both.parameters["parts"][0]["sigma"] = 100.0
+    assert both.parameters["parts"][0]["sigma"] == 2.0
+    statement(both).verify()

@@ -8,9 +8,11 @@ import decimal
 import gc
 import os
 import pickle
+import random
 import signal
 import threading
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,8 +20,16 @@ import pytest
 import sklearn
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import (
+    BaggingClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.neural_network import MLPClassifier
 
 from dpnotes import _gate as gate
 from dpnotes import methods
@@ -27,7 +37,7 @@ from dpnotes.learners import NetworkClassifier
 from dpnotes.methods import BudgetExhausted, ClassMeans, PrivateClassifier
 from dpnotes.preprocessing import PublicOneHot
 from tests.attacks.disclosure import leaves, outcome
-from tests.attacks.ours import SETTINGS, estimator, queries, table
+from tests.attacks.ours import SETTINGS, answers, estimator, queries, table
 
 X, Y = table(61)
 QUERIES = queries(7)
@@ -266,6 +276,48 @@ def test_no_row_is_noticed_under_hostile_settings(name, given):
         fitted = estimator(name)(rows, Y, **given)
         assert len(fitted.predict(np.vstack([QUERIES, ROWS[:2]]))) == 9
         assert torch.is_anomaly_enabled()
+
+
+def apart(bytes_between):
+    """The table X at addresses that are no multiples of those of its numbers."""
+    held = np.zeros(X.nbytes + bytes_between, dtype=np.uint8)[bytes_between:]
+    rows = held.view(X.dtype).reshape(X.shape)
+    rows[:] = X
+    return rows
+
+
+LAYOUTS = {
+    "rows backwards": X[::-1].copy()[::-1],
+    "columns backwards": X[:, ::-1].copy()[:, ::-1],
+    "column after column": np.asfortranarray(X),
+    "with gaps": np.repeat(X, 2, axis=1)[:, ::2],
+    "unaligned": apart(1),
+    "other bytes": X.astype(X.dtype.newbyteorder()),
+}
+
+
+@pytest.mark.parametrize(("name", "given"), PAIRS)
+def test_how_a_table_lies_in_memory_decides_nothing(name, given):
+    """An empty record has the others copied; no error tells, and no digit."""
+    with_empty = np.where(np.arange(len(Y)) == 5, 7, Y)
+    for labels in (Y, with_empty):
+        found = [
+            answers(estimator(name)(rows, labels, noise_seed=1, **given))
+            for rows in (X, *LAYOUTS.values())
+        ]
+        for each in found[1:]:
+            np.testing.assert_array_equal(each, found[0])
+
+
+@pytest.mark.parametrize(("name", "given"), PAIRS)
+def test_what_torch_was_told_before_changes_no_digit(name, given):
+    """Under autocast a clipped gradient would be longer than the clipping norm."""
+    rows = X.astype(np.float32)
+    expected = answers(estimator(name)(rows, Y, noise_seed=1, **given))
+    with torch.autocast("cpu", dtype=torch.bfloat16), torch.inference_mode():
+        found = answers(estimator(name)(rows, Y, noise_seed=1, **given))
+        assert torch.is_autocast_enabled("cpu")
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(("name", "given"), PAIRS)
@@ -535,16 +587,25 @@ def test_queries_are_shortened_as_records_are(name, given):
 
 class InPlace(ClassifierMixin, BaseEstimator):
     """A learner that standardises its queries in place, as StandardScaler(copy=False)
-    does.
+    does, and that draws as many numbers as it has records.
     """
 
     def fit(self, X, y):
         self.classes_, self.mean_ = np.unique(y), X.mean(axis=0)
-        # draws from the global generator, which no random_state seeds
-        self.draw_ = np.random.random(len(X))[-1]  # noqa: NPY002
+        self.size_ = len(X)
+        self.draws_ = self.drawn()
         return self
 
+    def drawn(self):
+        """Numbers of the global generators, which no random_state seeds."""
+        return (
+            np.random.random(self.size_)[-1],  # noqa: NPY002
+            [random.random() for _ in range(self.size_)][-1],
+            float(torch.rand(self.size_)[-1]),
+        )
+
     def predict(self, X):
+        self.told_ = self.drawn()
         X -= self.mean_
         return np.full(len(X), self.classes_[0])
 
@@ -579,31 +640,135 @@ def test_a_teacher_draws_nothing_that_another_one_decides():
         )
         for start in (0, 6)
     )
-    assert many.models[0].draw_ != few.models[0].draw_
-    assert many.models[1].draw_ == few.models[1].draw_
+    for fitted in (many, few):
+        fitted.votes(QUERIES)
+    own = [(model.draws_, model.told_) for model in (many.models[0], few.models[0])]
+    assert not set(sum(own[0], ())) & set(sum(own[1], ()))
+    others = [(model.draws_, model.told_) for model in (many.models[1], few.models[1])]
+    assert others[0] == others[1]
 
 
+class Remembers:
+    """A learner of many models at once that remembers how many records it has seen."""
+
+    seen = 0
+
+    def fit_many(self, X, y, subsets, *, n_classes, seed):
+        self.seen += len(X)
+        return Says(self.seen % n_classes)
+
+
+class Says(NamedTuple):
+    code: int
+
+    def votes(self, X):
+        return np.full((1, len(X)), self.code)
+
+    def confidence(self, X):
+        return np.ones((1, len(X)))
+
+
+@pytest.mark.parametrize(("name", "given"), TAUGHT)
+def test_a_learner_carries_nothing_from_one_teacher_to_another(name, given):
+    student = (
+        {"student": LogisticRegression()}
+        if "student" in vars(SETTINGS[name][0])["__dataclass_fields__"]
+        else {}
+    )
+    learner = Remembers()
+    estimator(name)(X, Y, estimator=learner, **student, **given)
+    assert learner.seen == 0
+
+
+LEARNERS = {
+    "forest": RandomForestClassifier(2),
+    "histograms": HistGradientBoostingClassifier(max_iter=2),
+    "process": GaussianProcessClassifier(),
+    "bagging": BaggingClassifier(n_estimators=2),
+    "boosting": GradientBoostingClassifier(n_estimators=2),
+    "perceptron": MLPClassifier((3,), max_iter=2),
+    "calibrated": CalibratedClassifierCV(SGDClassifier(), cv=2),
+}
+
+
+def seeds(thing, met):
+    """Seeds and generators that are reached from an object."""
+    if id(thing) in met or isinstance(thing, type):
+        return
+    met.add(id(thing))
+    if isinstance(thing, np.random.RandomState | np.random.Generator):
+        yield thing
+    held = getattr(thing, "__dict__", {})
+    for name, value in held.items():
+        if ("seed" in name or "random_state" in name) and value is not None:
+            yield name
+    parts = [*held.values()]
+    if isinstance(thing, dict):
+        parts += thing.values()
+    elif isinstance(thing, list | tuple):
+        parts += thing
+    elif isinstance(thing, np.ndarray) and thing.dtype == object:
+        parts += thing.ravel().tolist()
+    for part in parts:
+        yield from seeds(part, met)
+
+
+@pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
 @pytest.mark.parametrize("name", ["PATE", "DPBag", "Bagging"])
-def test_a_release_remembers_no_seed(name):
-    def seeds(thing):
-        if isinstance(thing, BaseEstimator):
-            yield from (v for k, v in vars(thing).items() if k.endswith("random_state"))
-            parts = vars(thing).values()
-        elif isinstance(thing, list | tuple):
-            parts = thing
-        elif isinstance(thing, np.ndarray) and thing.dtype == object:
-            parts = thing.ravel()
-        else:
-            parts = getattr(thing, "__dict__", {}).values()
-        for part in parts:
-            yield from seeds(part)
+def test_a_release_remembers_no_seed(name, learner):
+    given = {"random_state": 77}
+    if name == "Bagging":
+        given["estimator"] = learner
+    else:
+        # with labels of both classes
+        noiseless = {
+            "PATE": {"sigma_answer": 0.01},
+            "DPBag": {"epsilon": 1e3, "inverse_scale": 9.0},
+        }
+        given |= {"student": learner, "public": X.copy(), **noiseless[name]}
+        given["estimator"] = LogisticRegression(C=1e4)
+    fitted = estimator(name)(X, Y, **given)
+    assert list(seeds(fitted._fitted.model, set()))
+    released = fitted.publish()
+    assert not list(seeds(released._fitted, set()))
+    np.testing.assert_array_equal(released.predict(QUERIES), fitted.predict(QUERIES))
 
-    given = {"estimator": RandomForestClassifier(2), "random_state": 77}
-    if name != "Bagging":
-        given["public"] = QUERIES.copy()
-    released = estimator(name)(X, Y, **given).publish()
-    assert not [seed for seed in seeds(released._fitted.model) if seed is not None]
-    released.predict(QUERIES)
+
+@pytest.mark.parametrize(("name", "given"), PAIRS)
+def test_what_a_fit_found_cannot_be_set(name, given):
+    fitted = estimator(name)(X, Y, **given)
+    found = [each for each in dir(fitted) if each.endswith("_") and each[0] != "_"]
+    found = [each for each in found if not callable(getattr(fitted, each))]
+    assert {"profile_", "classes_"} <= set(found)
+    for each in set(found) - {"n_features_in_"}:
+        with pytest.raises(AttributeError, match=f"{each} follows from a fit"):
+            setattr(fitted, each, None)
+
+
+@pytest.mark.parametrize("classes", [[0, 1], None], ids=["classes", "read off"])
+@pytest.mark.parametrize("n_public", [False, True], ids=["", "n public"])
+@pytest.mark.parametrize(("name", "given"), PAIRS)
+def test_no_statement_calls_the_number_of_records_protected_and_public(
+    name, given, n_public, classes
+):
+    fitted = estimator(name)(X, Y, **given | {"classes": classes})
+    if name == "Bagging" and given["adjacency"] == "add-remove" and not n_public:
+        with pytest.raises(ValueError, match="shows the number of records"):
+            fitted.statement_()
+        return
+    stated = fitted.statement_(n_public=n_public)
+    stated.verify()
+    protection = stated.content["protection"]
+    protected = given["adjacency"] == "add-remove" and not n_public
+    assert protection["records"].startswith("protected" if protected else "public")
+    assert ("the number of records" in protection["unprotected"]) != protected
+    said = f"{stated}\n{fitted.profile_}"
+    said = " ".join(said.split())
+    for words in ("number of records is public", "number of records: public"):
+        assert not (protected and words in said.lower())
+    if not protected:
+        assert "protected; a size" not in said
+        assert str(protection["records"]) == "public"
 
 
 BIG = [2**53, 2**53 + 1]

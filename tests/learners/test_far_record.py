@@ -51,6 +51,28 @@ def check_moves(sums, x, y, norm):
     assert norm > 1 or largest >= 1 - 2 * ROOM[x.dtype]
 
 
+class Shifted(torch.nn.Module):
+    """A network with very many numbers, all of the same gradient."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.shift = torch.nn.Parameter(torch.zeros(size))
+        self.layer = torch.nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.layer(x + self.shift.sum())
+
+
+def test_many_numbers_of_one_size():
+    """In float32 the sum of their squares is too small by a thousandth."""
+    x = torch.ones(1, 100_000)
+    linear = torch.nn.Sequential(torch.nn.Linear(100_000, 2))
+    for network, row in ((linear, x), (Shifted(100_000), x[:, :2])):
+        found, _ = clipped_sums(network)(row, torch.zeros(1, dtype=torch.int64), 0.1)
+        squares = sum(float(each.double().square().sum()) for each in found)
+        assert 1 - 2 * ROOM[x.dtype] <= squares**0.5 / 0.1 <= 1
+
+
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", NETWORKS)

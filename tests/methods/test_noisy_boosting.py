@@ -126,6 +126,28 @@ def test_sums_are_exact_in_any_order_of_the_records(released):
         assert np.array_equal(one, other)
 
 
+def test_a_record_that_is_removed_moves_no_other(released, monkeypatch):
+    """Not by the last digit of a logit, though the blocks have other sizes then."""
+    scale, logits = _noisy_boosting._Sums.scale, []
+
+    def kept(sums, *arguments):
+        logits.append(sums.logits)
+        return scale(sums, *arguments)
+
+    monkeypatch.setattr(_noisy_boosting._Sums, "scale", kept)
+    monkeypatch.setattr(_noisy_boosting, "STEPS", 3)
+    model = NoisyBoosting(1.0, 1e-3, n_trees=2, classes=range(10), random_state=0)
+    model.set_params(adjacency="add-remove", linear_share=0.5)
+    generator = np.random.default_rng(0)
+    for n in (10, 101, _noisy_boosting.ROWS + 2):
+        released.clear()
+        X, y = generator.uniform(-1, 1, size=(n, 30)), generator.integers(10, size=n)
+        for rows in (slice(None), slice(1, None)):
+            released.clear()
+            model.fit(X[rows], y[rows])
+        assert np.array_equal(logits[-2][1:], logits[-1])
+
+
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
 def test_clipped_gradients_cancel_out_at_the_probabilities_that_are_told(n_classes):
     generator = np.random.default_rng(n_classes)
