@@ -6,8 +6,6 @@ the same data, machine and device in ``book/results/benchmarks.csv``, which the 
 shows.
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import subprocess
@@ -33,9 +31,8 @@ from . import (
     networks,
     sgd,
 )
-from ._common import RESULTS, Row, Rows, keep, stoppable
 
-JOBS: dict[str, Rows] = {
+JOBS = {
     # first: a process that has trained before asks for new memory where it could use
     # old
     "memory": memory.rows,
@@ -53,16 +50,17 @@ JOBS: dict[str, Rows] = {
     "7": accounting.calibrations,
     "8": large.rows,
 }
-KEPT = RESULTS / "benchmarks.csv"
+KEPT = _common.RESULTS / "benchmarks.csv"
 # of rows that are measured, and replaced, together
-KEY = ("group", "data", "machine", "device")
+KEY = ["group", "data", "machine", "device"]
 
 
-def measured(job: str, small: bool, device: str) -> list[Row]:
+def measured(job, small, device):
     """Rows of a job, printed as soon as they are there; bars are for whole jobs on
     one CPU core.
     """
-    start, rows = time.perf_counter(), []
+    start = time.perf_counter()
+    rows = []
     for row in JOBS[job](small, device):
         rows.append(replace(row, bar=None) if small or device != "cpu" else row)
         print(rows[-1], flush=True)
@@ -70,166 +68,85 @@ def measured(job: str, small: bool, device: str) -> list[Row]:
     return rows
 
 
-def stopped(
-    done: list[str],
-    left: list[str],
-    *,
-    kept: bool = False,
-    small: bool = False,
-    device: str = "cpu",
-) -> str:
-    """What was measured when somebody pressed Ctrl-C, what became of it, and how to
-    go on.
-    """
-    same = (
-        " --keep" * kept
-        + " --small" * small
-        + f" --device {device}" * (device != "cpu")
-    )
-    jobs = (
-        f"{len(done)} of {len(done) + len(left)} jobs were measured"
-        + f" ({', '.join(done)})" * bool(done)
-    )
-    became = (
-        f"their rows are in {KEPT.name}"
-        if kept and done
-        else f"{KEPT.name} is as before"
-    )
-    return (
-        f"Stopped: {jobs}, {became}; go on with python -m benchmarks{same} --job"
-        f" {' '.join(left)}"
-    )
-
-
-def compare(commit: str, jobs: list[str]) -> None:
+def compare(commit, jobs):
     """Print our own seconds for each row by the package of another commit and by
     this one, each the least of three.
     """
-    here = RESULTS.parents[1]
-    archive = subprocess.run(
+    here = _common.RESULTS.parents[1]
+    packed = subprocess.run(
         ["git", "archive", commit, "dpnotes"],
         cwd=here,
         stdout=subprocess.PIPE,
         check=True,
-    ).stdout
+    )
     with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-            files.extractall(folder, filter="data")
         there = Path(folder)
+        with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as files:
+            files.extractall(there, filter="data")
         (there / "benchmarks").symlink_to(here / "benchmarks")
+        own = there / "own.csv"
         for job in jobs:
-            found: dict[Path, list[pd.Series]] = {there: [], here: []}
+            found = {there: [], here: []}
             for side in [there, here] * 3:
-                command = [
-                    sys.executable,
-                    "-m",
-                    "benchmarks",
-                    "--job",
-                    job,
-                    "--own",
-                    there / "own.csv",
-                ]
-                subprocess.run(command, cwd=side, stdout=subprocess.DEVNULL, check=True)
-                found[side].append(
-                    pd.read_csv(there / "own.csv", index_col=["job", "data"])["ours"]
+                command = [sys.executable, "-m", "benchmarks", "--job", job]
+                subprocess.run(
+                    [*command, "--own", own],
+                    cwd=side,
+                    stdout=subprocess.DEVNULL,
+                    check=True,
                 )
-            before, after = (
-                pd.concat(each, axis=1).min(axis=1) for each in found.values()
-            )
-            print(
-                pd.DataFrame(
-                    {"before": before, "after": after, "ratio": after / before}
-                ).to_string(),
-                flush=True,
-            )
+                rows = pd.read_csv(own, index_col=["job", "data"])
+                found[side].append(rows["ours"])
+            before, after = [pd.concat(a, axis=1).min(axis=1) for a in found.values()]
+            both = {"before": before, "after": after, "ratio": after / before}
+            print(pd.DataFrame(both).to_string(), flush=True)
 
 
-def bench(
-    jobs: list[str], *, small: bool, device: str, kept: bool, own: str | None
-) -> None:
+def bench(jobs, *, small, device, kept, own):
     """Measure jobs; keep the rows of each that is finished, or write our own seconds
     of all of them.
     """
-    rows: list[Row] = []
-    done: list[str] = []
-
-    def told() -> str:
-        return stopped(
-            done,
-            [job for job in jobs if job not in done],
-            kept=kept,
-            small=small,
-            device=device,
-        )
-
-    with threadpool_limits(1), stoppable(told):
-        for job in jobs:
-            rows += (found := measured(job, small, device))
-            if kept:
-                keep(
-                    KEPT,
-                    [
-                        {"group": job, **asdict(row), "ratio": row.ratio}
-                        for row in found
-                    ],
-                    KEY,
+    rows = []
+    with threadpool_limits(1):
+        for place, job in enumerate(jobs):
+            try:
+                found = measured(job, small, device)
+            except KeyboardInterrupt:
+                became = "were kept" if kept else "are printed above"
+                _common.stopped(
+                    f"the rows of {place} of {len(jobs)} jobs {became}; go on with"
+                    f" --job {' '.join(jobs[place:])} and the same options"
                 )
-            done.append(job)
+            if kept:
+                about = [{"group": job, **asdict(r), "ratio": r.ratio} for r in found]
+                _common.keep(KEPT, about, KEY)
+            rows += found
     if own:
-        seconds = pd.DataFrame(
-            [{"job": row.job, "data": row.data, "ours": row.ours} for row in rows]
-        )
+        seconds = pd.DataFrame([asdict(row) for row in rows])[["job", "data", "ours"]]
         seconds.drop_duplicates(["job", "data"]).to_csv(own, index=False)
-    missed = [f"\n  missed: {row.job}, {row.against}" for row in rows if row.missed]
-    barred = sum(row.bar is not None for row in rows)
-    print(f"{barred} bars, {barred - len(missed)} met" + "".join(missed))
+    barred = [row for row in rows if row.bar is not None]
+    missed = [row for row in barred if row.missed]
+    print(f"{len(barred)} bars, {len(barred) - len(missed)} met")
+    for row in missed:
+        print(f"  missed: {row.job}, {row.against}")
 
 
-def main() -> None:
+def main():
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument(
-        "--small", action="store_true", help="fewer models, rows, steps and repeats"
-    )
-    parser.add_argument(
-        "--job",
-        nargs="+",
-        choices=JOBS,
-        default=list(JOBS),
-        metavar="JOB",
-        help=", ".join(JOBS),
-    )
-    parser.add_argument(
-        "--device",
-        default="cpu",
-        help="cuda: train on the GPU; there are no bars for one",
-    )
-    parser.add_argument(
-        "--keep",
-        action="store_true",
-        help=f"store the rows in book/results/{KEPT.name}, for the book",
-    )
-    parser.add_argument(
-        "--against",
-        metavar="COMMIT",
-        help="only print our own times with its package and with this",
-    )
-    parser.add_argument(
-        "--own",
-        metavar="FILE",
-        help="time our own side only, and write its seconds there",
-    )
+    add = parser.add_argument
+    add("--small", action="store_true", help="fewer models, rows, steps and repeats")
+    add("--job", nargs="+", choices=JOBS, default=list(JOBS), metavar="JOB")
+    add("--device", default="cpu", help="cuda: train on the GPU, without bars")
+    add("--keep", action="store_true", help=f"store the rows in {KEPT.name}")
+    add("--against", metavar="COMMIT", help="our own times with its package and this")
+    add("--own", metavar="FILE", help="time our own side only, and write its seconds")
     given = parser.parse_args()
     if given.keep and (given.small or given.own or given.against):
-        parser.error(
-            "--keep is for whole benchmarks, without --small, --own and --against"
-        )
+        parser.error("--keep is for whole benchmarks alone")
     torch.set_num_threads(1)
     _common.OWN_SIDE_ONLY = given.own is not None
     if given.against:
-        with stoppable(
-            lambda: "Stopped: what was compared is printed above; nothing is kept."
-        ):
-            compare(given.against, given.job)
+        compare(given.against, given.job)
     else:
         bench(
             given.job,

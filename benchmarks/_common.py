@@ -18,19 +18,18 @@ A fraction of 1 is all that the machine has. Loops in Python are still timed, bu
 no bar.
 """
 
-from __future__ import annotations
-
+import argparse
 import ctypes
 import gc
-import io
+import json
+import os
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -40,7 +39,8 @@ from dpnotes import data
 from dpnotes.lab.store import provenance
 
 RESULTS = Path(__file__).resolve().parents[1] / "book" / "results"
-ORIGIN = ("commit", "python", "torch", "scikit_learn", "machine", "date")
+PEERS = Path(__file__).with_name("_peers.py")
+ORIGIN = ["commit", "python", "torch", "scikit_learn", "machine", "date"]
 # in the place of a data set's name: the cost of the job does not depend on the values
 RANDOM = "random numbers"
 
@@ -69,19 +69,17 @@ class Row:
     allowed: float = 1e-3
 
     @property
-    def ratio(self) -> float:
+    def ratio(self):
         return self.other / self.ours
 
     @property
-    def missed(self) -> bool:
+    def missed(self):
         return self.bar is not None and self.ratio < self.bar
 
-    def __str__(self) -> str:
-        verdict = (
-            ""
-            if self.bar is None
-            else f"   bar {self.bar:g}   {'MISSED' if self.missed else 'met'}"
-        )
+    def __str__(self):
+        verdict = ""
+        if self.bar is not None:
+            verdict = f"   bar {self.bar:g}   {'MISSED' if self.missed else 'met'}"
         return (
             f"{self.job:58} {self.ours:9.4g} {self.unit}   {self.against}"
             f" {self.other:.4g} {self.unit}   ratio {self.ratio:.3g}{verdict}\n    on"
@@ -89,43 +87,31 @@ class Row:
         )
 
 
-Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
-# of the small version, or of the whole; on that device
-Rows = Callable[[bool, str], Iterable[Row]]
-
-
-def loaded(
-    name: str, *, split: str = "original", n: int, d: int, n_classes: int
-) -> tuple[str, *Arrays]:
+def loaded(name, *, split="original", n, d, n_classes):
     """Name, training rows and labels, query rows; random numbers where the data
     folder lacks the set.
     """
     try:
         found = data.load(name, split=split)
-        return name, found.X_train, found.y_train, found.X_test
     except data.DataMissing:
         rng = np.random.default_rng(0)
         X = np.maximum(rng.normal(size=(n + 5000, d)) - 1, 0).astype(np.float32)
-        y = (
-            X @ rng.normal(size=(d, n_classes)) + rng.normal(size=(n + 5000, n_classes))
-        ).argmax(axis=1)
+        logits = X @ rng.normal(size=(d, n_classes))
+        y = (logits + rng.normal(size=logits.shape)).argmax(axis=1)
         return f"{RANDOM}, shaped as {name}", X[:n], y[:n], X[n:]
+    return name, found.X_train, found.y_train, found.X_test
 
 
 CALL_ONCE = False  # tests compare what both sides compute and read no clock
 OWN_SIDE_ONLY = False  # the others are called once, for the comparison of results
 
 
-def timed(
-    *sides: Callable[[], Any],
-    repeats: int,
-    clock: Callable[[], float] = time.thread_time,
-) -> tuple[list[float], list[Any]]:
+def timed(*sides, repeats, clock=time.thread_time):
     """Median seconds and last result of each side, taken by turns (A B A B) after
     one call that does not count.
     """
-    seconds: list[list[float]] = [[] for _ in sides]
-    results: list[Any] = [None] * len(sides)
+    seconds = [[] for _ in sides]
+    results = [None for _ in sides]
     for turn in range(1 if CALL_ONCE else repeats + 1):
         for i, side in enumerate(sides[:1] if turn and OWN_SIDE_ONLY else sides):
             start = clock()
@@ -134,14 +120,14 @@ def timed(
     return [statistics.median(times[1:] or times) for times in seconds], results
 
 
-def clock_of(device: str) -> Callable[[], float]:
+def clock_of(device):
     """The CPU time of this thread, which a shared machine disturbs least; on a GPU
     the time at which it is done.
     """
-    if torch.device(device).type == "cpu":
+    if device == "cpu":
         return time.thread_time
 
-    def clock() -> float:
+    def clock():
         torch.cuda.synchronize()
         return time.perf_counter()
 
@@ -152,26 +138,24 @@ def clock_of(device: str) -> Callable[[], float]:
 OPERATIONS = 2 * 1024**3 * 8
 
 
-def arithmetic(dtype: torch.dtype, device: str = "cpu") -> Callable[[], None]:
+def arithmetic(dtype, device="cpu"):
     """``OPERATIONS`` in products of two matrices of 1024 x 1024 numbers, the second
     in the cache.
     """
     left, right = torch.ones(2, 1024, 1024, dtype=dtype, device=device)
     product = torch.empty_like(left)
 
-    def run() -> None:
+    def run():
         for _ in range(8):
             torch.mm(left, right, out=product)
 
     return run
 
 
-def gathering(
-    steps: Callable[[], Iterable[tuple[torch.Tensor, torch.Tensor]]],
-) -> Callable[[], None]:
+def gathering(steps):
     """Copies of rows, for each step of a table and the rows' numbers."""
 
-    def run() -> None:
+    def run():
         out = None
         for table, rows in steps():
             out = table.new_empty(len(rows), table.shape[1]) if out is None else out
@@ -180,7 +164,7 @@ def gathering(
     return run
 
 
-def peak_memory(call: Callable[[], object]) -> float:
+def peak_memory(call):
     """Most memory that this process holds during a call beyond what it held before,
     in MiB; Linux with glibc only.
     """
@@ -194,85 +178,87 @@ def peak_memory(call: Callable[[], object]) -> float:
     return max(0.0, _held("VmHWM") - before)
 
 
-def _held(name: str) -> float:
-    line = next(
-        line
-        for line in Path("/proc/self/status").read_text().splitlines()
-        if line.startswith(f"{name}:")
-    )
+def _held(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    line = next(line for line in lines if line.startswith(f"{name}:"))
     return int(line.split()[1]) / 1024
 
 
-def keep(
-    path: Path, rows: list[dict[str, Any]], by: Sequence[str], *, exact: bool = False
-) -> None:
-    """Put rows in the place of those that have the same values in the columns ``by``;
-    the others stay to the letter.
-
-    Measured rows are rounded, and say where and with what they were measured; exact
-    ones are kept as they are.
+def keep(path, rows, by):
+    """Put rows, rounded and with where and with what they were measured, where the
+    first row stood that has their values in the columns ``by``; all such rows give way,
+    and the others stay to the letter.
     """
-    found = {} if exact else provenance()
-    about = {name: found[name] for name in ORIGIN if name in found}
-    text = pd.DataFrame([{**row, **about} for row in rows]).to_csv(
-        index=False, float_format=None if exact else "%.6g"
-    )
-    tables = (
-        [pd.read_csv(path, dtype=str, keep_default_na=False)] if path.is_file() else []
-    )
-    tables.append(pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False))
-    whole = pd.concat(tables, ignore_index=True)
-    keys = pd.MultiIndex.from_frame(whole[list(by)])
-    new = len(whole) - len(tables[-1])
-    stays = ~keys.isin(keys[new:]) | (whole.index >= new)
-    # each key where it first stood
-    order = whole.index[stays][keys.factorize()[0][stays].argsort(kind="stable")]
+    new = pd.DataFrame(rows).map(_written)
+    found = provenance()
+    for name in ORIGIN:
+        new[name] = found[name]
+    old = new[:0]
+    if path.is_file():
+        old = pd.read_csv(path, dtype=str, keep_default_na=False)
+    gone = pd.MultiIndex.from_frame(old[by]).isin(pd.MultiIndex.from_frame(new[by]))
+    place = gone.argmax() if gone.any() else len(old)
+    parts = [old[:place], new, old[place:][~gone[place:]]]
     draft = path.with_suffix(".new")
-    whole.loc[order].to_csv(draft, index=False)
+    pd.concat(parts).to_csv(draft, index=False)
     draft.replace(path)  # whole or not at all
 
 
-@contextmanager
-def stoppable(told: Callable[[], str]) -> Iterator[None]:
-    """Let Ctrl-C end with one sentence, and with the exit code that shells expect of
-    it.
-    """
-    try:
-        yield
-    except KeyboardInterrupt:
-        print(f"\n{told()}", file=sys.stderr)
-        sys.exit(130)
+def _written(value):
+    if value is None or value != value:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def table(
-    path: Path,
-    rows: Iterable[dict[str, Any]],
-    by: Sequence[str],
-    *,
-    kept: bool,
-    exact: bool = False,
-) -> None:
+def table(path, rows, by, *, kept):
     """Print rows as soon as they are measured; put them into a tracked table if told
     to, once all are there.
     """
-    found: list[dict[str, Any]] = []
-
-    def told() -> str:
-        why = "rows are kept once all are there" if kept else "--keep was not given"
-        return (
-            f"Stopped: {len(found)} rows were printed, {path.name} is as before"
-            f" ({why}); run the same command again."
-        )
-
-    with stoppable(told):
-        for row in rows:
-            print(
-                *(
-                    f"{value:.4g}" if isinstance(value, float) else value
-                    for value in row.values()
-                ),
-                flush=True,
-            )
-            found.append(row)
+    found = []
+    for row in rows:
+        said = [f"{v:.4g}" if isinstance(v, float) else v for v in row.values()]
+        print(*said, flush=True)
+        found.append(row)
     if kept:
-        keep(path, found, by, exact=exact)
+        keep(path, found, by)
+
+
+def options(about, **more):
+    """Options of a table's command: ``--small``, ``--keep``, and others by their help;
+    without one that it needs, or small, nothing is kept.
+    """
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--small", action="store_true", help="fewer repeats")
+    parser.add_argument("--keep", action="store_true", help="store rows for the book")
+    for name, text in more.items():
+        parser.add_argument(f"--{name}", metavar="PYTHON", help=text)
+    given = parser.parse_args()
+    if given.keep and (given.small or not all(getattr(given, name) for name in more)):
+        parser.error("--keep is for the whole benchmark, with the other side")
+    return given
+
+
+def asked(python, side, arrays, **given):
+    """What a side of ``_peers.py`` answers to arrays by name and plain values, in an
+    environment of its own: ``PYTHON``, or ``PYTHON@FOLDER`` to import from a folder.
+    """
+    python, _, folder = python.partition("@")
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    if folder:
+        environment["PYTHONPATH"] = folder
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "given.npz"
+        np.savez(path, **arrays)
+        command = [python, PEERS, side, path, json.dumps(given)]
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, text=True, check=True, env=environment
+        )
+    return json.loads(done.stdout)
+
+
+def stopped(sentence):
+    """End after Ctrl-C, with the exit code that shells expect of it."""
+    print(f"\nStopped: {sentence}", file=sys.stderr)
+    sys.exit(130)

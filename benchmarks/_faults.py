@@ -6,34 +6,29 @@ author would write it: a right engine (noisy gradients, a noisy sum, noisy votes
 which a line or two are wrong; the docstring of a class says which.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from dpnotes.accounting import PrivacyProfile, dp_sgd, gaussian, laplace
+from dpnotes.accounting import dp_sgd, gaussian, laplace
 from dpnotes.methods import DPSGD, Bagging, LossPerturbation, ModelSensitivity
 
-Floats = np.ndarray
 N, D = 60, 6
 NORM = 1.0  # public bound of a record
 
 
-def table() -> tuple[Floats, Floats]:
+def table():
     """60 records of 6 features and two classes; the public bound of their norms is
     1, and most are far below it.
     """
     generator = np.random.default_rng(0)
     y = np.arange(N) % 2
     means = np.array([0.25, 0, 0, 0, 0, 0.02])
-    return (2 * y - 1)[:, None] * means + generator.normal(
-        0.0, np.linspace(0.06, 0.01, D), (N, D)
-    ), y
+    noise = generator.normal(0.0, np.linspace(0.06, 0.01, D), (N, D))
+    return (2 * y - 1)[:, None] * means + noise, y
 
 
 # Noisy gradients
@@ -42,11 +37,11 @@ def table() -> tuple[Floats, Floats]:
 EXPECTED = 60  # records, a public constant
 
 
-def sigmoid(logits: Floats) -> Floats:
-    return np.asarray(1 / (1 + np.exp(-np.clip(logits, -500, 500))))
+def sigmoid(logits):
+    return 1 / (1 + np.exp(-np.clip(logits, -500, 500)))
 
 
-def with_ones(X: Floats) -> Floats:
+def with_ones(X):
     return np.column_stack([X, np.ones(len(X))])
 
 
@@ -68,7 +63,7 @@ class Descent:
     decay: float = 0.0
     adjacency: str = "add-remove"
 
-    def claim(self) -> PrivacyProfile:
+    def claim(self):
         """What the author says."""
         return dp_sgd(
             noise_multiplier=self.noise,
@@ -77,16 +72,14 @@ class Descent:
             adjacency=self.adjacency,
         )
 
-    def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
+    def __call__(self, X, y, seed):
         return self.weights(X, y, np.random.default_rng(seed))
 
-    def weights(self, X: Floats, y: Floats, generator: np.random.Generator) -> Floats:
+    def weights(self, X, y, generator):
         """Train."""
         return self.path(X, y, generator)[-1]
 
-    def path(
-        self, X: Floats, y: Floats, generator: np.random.Generator
-    ) -> list[Floats]:
+    def path(self, X, y, generator):
         """Weights after each step, each [d + 1]."""
         Z = self.prepared(X)
         path = [np.zeros(Z.shape[1])]
@@ -104,45 +97,41 @@ class Descent:
                 break
         return path
 
-    def prepared(self, X: Floats) -> Floats:
+    def prepared(self, X):
         return with_ones(X)
 
-    def expected(self, Z: Floats) -> int:
+    def expected(self, Z):
         """The number of records by which steps are scaled."""
         return EXPECTED
 
-    def batches(self, generator: np.random.Generator, n: int) -> Iterator[Floats]:
+    def batches(self, generator, n):
         for _ in range(self.steps):
             yield np.flatnonzero(generator.random(n) < self.rate)
 
-    def gradients(self, Z: Floats, y: Floats, w: Floats) -> Floats:
-        return np.asarray((sigmoid(Z @ w) - y)[:, None] * Z)
+    def gradients(self, Z, y, w):
+        return (sigmoid(Z @ w) - y)[:, None] * Z
 
-    def clipped(self, gradients: Floats) -> Floats:
+    def clipped(self, gradients):
         norms = np.sqrt(np.square(gradients).sum(axis=1, keepdims=True))
-        return np.asarray(
-            gradients * np.minimum(1, self.clip / np.maximum(norms, 1e-300))
-        )
+        return gradients * np.minimum(1, self.clip / np.maximum(norms, 1e-300))
 
-    def summed(self, Z: Floats, y: Floats, w: Floats) -> tuple[Floats, float]:
+    def summed(self, Z, y, w):
         """Sum over a batch, and by how much one record moves it."""
         return self.clipped(self.gradients(Z, y, w)).sum(axis=0), self.clip
 
-    def drawn(self, generator: np.random.Generator, step: int, size: int) -> Floats:
+    def drawn(self, generator, step, size):
         """Noise of standard deviation 1."""
         return generator.normal(size=size)
 
-    def moved(
-        self, velocity: Floats, total: Floats, drawn: Floats
-    ) -> tuple[Floats, Floats]:
+    def moved(self, velocity, total, drawn):
         """The next velocity, and what the weights move along."""
         velocity = self.momentum * velocity + total + drawn
         return velocity, velocity
 
-    def finished(self, Z: Floats, y: Floats, w: Floats) -> bool:
+    def finished(self, Z, y, w):
         return False
 
-    def shown(self, epsilons: Floats, length: float = 1.0) -> Floats:
+    def shown(self, epsilons, length=1.0):
         """Delta at each epsilon of the sum of all steps, along a record's gradient that
         is the same in all of them.
 
@@ -159,9 +148,9 @@ class Descent:
         moved, still = (cuts[:, None] - length * drawn) / sigma, cuts / sigma
         above = stats.norm.sf(moved) @ chances - factors * stats.norm.sf(still)
         below = stats.norm.cdf(still) - factors * (stats.norm.cdf(moved) @ chances)
-        return np.asarray(np.maximum(above, below).max(axis=1))
+        return np.maximum(above, below).max(axis=1)
 
-    def length(self, X: Floats, y: Floats) -> float:
+    def length(self, X, y):
         """What can be seen, in clipping norms, of the gradient of a record of norm 1
         where the others have least.
 
@@ -186,16 +175,16 @@ class AllSteps(Descent):
     like no other's attains it.
     """
 
-    def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
+    def __call__(self, X, y, seed):
         path = self.path(X, y, np.random.default_rng(seed))
         return np.diff(path, axis=0) * (
             -self.rate * EXPECTED / self.learning_rate / self.clip
         )
 
-    def prepared(self, X: Floats) -> Floats:
+    def prepared(self, X):
         return X
 
-    def likelihood_ratio(self, sums: Floats, x: Floats, label: Any) -> float:
+    def likelihood_ratio(self, sums, x, label):
         """Logarithm, of a record whose clipped gradient is that of its label at
         every step.
         """
@@ -208,21 +197,21 @@ class AllSteps(Descent):
 class NoiseOfMean(Descent):
     """The noise is scaled for the mean over a batch, but added to the sum."""
 
-    def drawn(self, generator: np.random.Generator, step: int, size: int) -> Floats:
+    def drawn(self, generator, step, size):
         return generator.normal(size=size) / EXPECTED
 
 
 class NotClipped(Descent):
     """Gradients are not clipped."""
 
-    def clipped(self, gradients: Floats) -> Floats:
+    def clipped(self, gradients):
         return gradients
 
 
 class BatchClipped(Descent):
     """The mean gradient of the batch is clipped, instead of each record's gradient."""
 
-    def summed(self, Z: Floats, y: Floats, w: Floats) -> tuple[Floats, float]:
+    def summed(self, Z, y, w):
         mean = self.gradients(Z, y, w).mean(axis=0, keepdims=True)
         return EXPECTED * self.clipped(mean)[0], self.clip
 
@@ -230,7 +219,7 @@ class BatchClipped(Descent):
 class BiasNotClipped(Descent):
     """The gradient of the intercept is not clipped."""
 
-    def clipped(self, gradients: Floats) -> Floats:
+    def clipped(self, gradients):
         return np.column_stack([super().clipped(gradients[:, :-1]), gradients[:, -1]])
 
 
@@ -239,10 +228,10 @@ class Shuffled(Descent):
     steps are published.
     """
 
-    def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
+    def __call__(self, X, y, seed):
         return np.diff(self.path(X, y, np.random.default_rng(seed)), axis=0)
 
-    def batches(self, generator: np.random.Generator, n: int) -> Iterator[Floats]:
+    def batches(self, generator, n):
         yield from np.array_split(generator.permutation(n), self.steps)
 
 
@@ -251,10 +240,10 @@ class NoiseReused(Descent):
     cancels in their difference.
     """
 
-    def claim(self) -> PrivacyProfile:
+    def claim(self):
         return super().claim().compose(2)
 
-    def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
+    def __call__(self, X, y, seed):
         return np.stack(
             [
                 self.weights(X, y == label, np.random.default_rng(seed))
@@ -266,7 +255,7 @@ class NoiseReused(Descent):
 class SeedFixed(Descent):
     """The noise comes from a seed that is the same in each run."""
 
-    def drawn(self, generator: np.random.Generator, step: int, size: int) -> Floats:
+    def drawn(self, generator, step, size):
         return np.random.default_rng(step).normal(size=size)
 
 
@@ -275,7 +264,7 @@ class Standardised(Descent):
     records.
     """
 
-    def prepared(self, X: Floats) -> Floats:
+    def prepared(self, X):
         return with_ones((X - X.mean(axis=0)) / X.std(axis=0))
 
 
@@ -284,7 +273,7 @@ class BatchNormalised(Descent):
     of all others in it.
     """
 
-    def gradients(self, Z: Floats, y: Floats, w: Floats) -> Floats:
+    def gradients(self, Z, y, w):
         X = Z[:, :-1]
         return super().gradients(
             with_ones((X - X.mean(axis=0)) / (X.std(axis=0) + 1e-6)), y, w
@@ -296,11 +285,11 @@ class StopsEarly(Descent):
     number of steps is published.
     """
 
-    def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
+    def __call__(self, X, y, seed):
         path = self.path(X, y, np.random.default_rng(seed))
         return {"weights": path[-1], "n_iter": len(path) - 1}
 
-    def finished(self, Z: Floats, y: Floats, w: Floats) -> bool:
+    def finished(self, Z, y, w):
         return bool(((Z @ w > 0) == y).all())
 
 
@@ -309,7 +298,7 @@ class BestOfTen(Descent):
     model is accounted for.
     """
 
-    def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
+    def __call__(self, X, y, seed):
         models = [
             self.weights(X, y, generator)
             for generator in np.random.default_rng(seed).spawn(10)
@@ -322,7 +311,7 @@ class LabelsCounted(Descent):
     noise.
     """
 
-    def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
+    def __call__(self, X, y, seed):
         w = self.weights(X, y, np.random.default_rng(seed))
         w[-1] = np.log(y.sum() / (len(y) - y.sum()))
         return w
@@ -333,7 +322,7 @@ class CountedOnce(Descent):
     whole budget.
     """
 
-    def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
+    def __call__(self, X, y, seed):
         return np.mean(
             [self.weights(X, y, each) for each in np.random.default_rng(seed).spawn(2)],
             axis=0,
@@ -345,9 +334,7 @@ class MomentumNoise(Descent):
     of each record.
     """
 
-    def moved(
-        self, velocity: Floats, total: Floats, drawn: Floats
-    ) -> tuple[Floats, Floats]:
+    def moved(self, velocity, total, drawn):
         velocity = self.momentum * velocity + total
         return velocity, velocity + drawn
 
@@ -357,7 +344,7 @@ class ClippedLate(Descent):
     are clipped.
     """
 
-    def clipped(self, gradients: Floats) -> Floats:
+    def clipped(self, gradients):
         ends = range(0, len(gradients), 4)
         return super().clipped(np.add.reduceat(gradients, ends, axis=0))
 
@@ -365,7 +352,7 @@ class ClippedLate(Descent):
 class OneStepMore(Descent):
     """Training takes one more step than is accounted for."""
 
-    def batches(self, generator: np.random.Generator, n: int) -> Iterator[Floats]:
+    def batches(self, generator, n):
         yield np.arange(n)
         yield from super().batches(generator, n)
 
@@ -375,33 +362,31 @@ class RateTwice(Descent):
     again afterwards.
     """
 
-    def moved(
-        self, velocity: Floats, total: Floats, drawn: Floats
-    ) -> tuple[Floats, Floats]:
+    def moved(self, velocity, total, drawn):
         return velocity, self.learning_rate * total + drawn
 
 
 class OneDraw(Descent):
     """One random number is drawn, and added to all coordinates."""
 
-    def drawn(self, generator: np.random.Generator, step: int, size: int) -> Floats:
+    def drawn(self, generator, step, size):
         return np.full(size, generator.normal())
 
 
 class LastStepClean(Descent):
     """The last step has no noise, so that the model is not spoilt."""
 
-    def drawn(self, generator: np.random.Generator, step: int, size: int) -> Floats:
+    def drawn(self, generator, step, size):
         return generator.normal(size=size) * (step < self.steps - 1)
 
 
 class AdaptiveClip(Descent):
     """The clipping norm is the largest gradient norm in the batch."""
 
-    def prepared(self, X: Floats) -> Floats:
+    def prepared(self, X):
         return X
 
-    def summed(self, Z: Floats, y: Floats, w: Floats) -> tuple[Floats, float]:
+    def summed(self, Z, y, w):
         gradients = self.gradients(Z, y, w)
         return gradients.sum(axis=0), float(np.linalg.norm(gradients, axis=1).max())
 
@@ -411,10 +396,10 @@ class StepFromCount(Descent):
     noisy weights show it by their length.
     """
 
-    def prepared(self, X: Floats) -> Floats:
+    def prepared(self, X):
         return np.cos(X @ WAVES)
 
-    def expected(self, Z: Floats) -> int:
+    def expected(self, Z):
         return len(Z)
 
 
@@ -437,30 +422,28 @@ class Sum:
     noise: float = 2.0
     adjacency: str = "add-remove"
 
-    def claim(self) -> PrivacyProfile:
+    def claim(self):
         """What the author says."""
         return gaussian(sigma=self.noise, adjacency=self.adjacency)
 
-    def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
+    def __call__(self, X, y, seed):
         return self.released(self.summed(X, y), X, np.random.default_rng(seed))
 
-    def summed(self, X: Floats, y: Floats) -> Floats:
+    def summed(self, X, y):
         lengths = np.linalg.norm(X, axis=1, keepdims=True)
-        return np.asarray(
-            ((2 * y - 1)[:, None] * X / np.maximum(1, lengths)).sum(axis=0)
-        )
+        return ((2 * y - 1)[:, None] * X / np.maximum(1, lengths)).sum(axis=0)
 
-    def released(self, total: Floats, X: Floats, generator: np.random.Generator) -> Any:
+    def released(self, total, X, generator):
         return total + generator.normal(0.0, self.noise, len(total))
 
 
 class LaplaceSum(Sum):
     """Laplace noise for the L1 norm, which is up to sqrt(d) times the L2 norm."""
 
-    def claim(self) -> PrivacyProfile:
+    def claim(self):
         return laplace(scale=self.noise)
 
-    def released(self, total: Floats, X: Floats, generator: np.random.Generator) -> Any:
+    def released(self, total, X, generator):
         return total + generator.laplace(
             0.0, self.noise * math.sqrt(len(total)), len(total)
         )
@@ -469,7 +452,7 @@ class LaplaceSum(Sum):
 class SumForMean(Sum):
     """The sum of the records is published, with noise that is scaled for their mean."""
 
-    def released(self, total: Floats, X: Floats, generator: np.random.Generator) -> Any:
+    def released(self, total, X, generator):
         return total + generator.normal(0.0, self.noise / len(X), len(total))
 
 
@@ -478,7 +461,7 @@ class BoundsFromData(Sum):
     records.
     """
 
-    def released(self, total: Floats, X: Floats, generator: np.random.Generator) -> Any:
+    def released(self, total, X, generator):
         return total + generator.normal(
             0.0, self.noise * np.linalg.norm(X, axis=1).max(), len(total)
         )
@@ -487,7 +470,7 @@ class BoundsFromData(Sum):
 class LaplaceForL2(LaplaceSum):
     """The Laplace noise on each coordinate is scaled for the L2 norm."""
 
-    def released(self, total: Floats, X: Floats, generator: np.random.Generator) -> Any:
+    def released(self, total, X, generator):
         return total + generator.laplace(0.0, self.noise, len(total))
 
 
@@ -502,14 +485,14 @@ class CountPublished(Sum):
     the noisy sum.
     """
 
-    def released(self, total: Floats, X: Floats, generator: np.random.Generator) -> Any:
+    def released(self, total, X, generator):
         return {"sum": super().released(total, X, generator), "n": len(X)}
 
 
 class LowEntropy(Sum):
     """The noise is seeded with the current second of the minute."""
 
-    def released(self, total: Floats, X: Floats, generator: np.random.Generator) -> Any:
+    def released(self, total, X, generator):
         clock = np.random.default_rng(generator.integers(SECONDS))
         return super().released(total, X, clock)
 
@@ -520,13 +503,11 @@ class LowEntropy(Sum):
 REFUSED = -1
 
 
-def queries(d: int) -> Floats:
+def queries(d):
     """Public records, [8, d]: near the last axis, the one along which the private
     records have least.
     """
-    return np.asarray(
-        np.random.default_rng(8).normal(0.0, 0.01, (8, d)) + np.eye(d)[-1]
-    )
+    return np.random.default_rng(8).normal(0.0, 0.01, (8, d)) + np.eye(d)[-1]
 
 
 @dataclass(frozen=True)
@@ -538,11 +519,11 @@ class Vote:
     teachers: int = 8
     noise: float = 8.0
 
-    def claim(self) -> PrivacyProfile:
+    def claim(self):
         """What the author says: a record moves one vote on each public record."""
         return gaussian(sigma=self.noise, sensitivity=math.sqrt(8))
 
-    def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
+    def __call__(self, X, y, seed):
         generator = np.random.default_rng(seed)
         directions = np.zeros((self.teachers, X.shape[1]))
         np.add.at(
@@ -556,13 +537,13 @@ class Vote:
             votes, votes + generator.normal(0.0, self.noise, len(votes))
         )
 
-    def answers(self, votes: Floats, noisy: Floats) -> Any:
+    def answers(self, votes, noisy):
         """What is published of the votes for class 1 and the same with noise, both
         [queries].
         """
         return noisy
 
-    def labels(self, votes: Floats | Floats) -> Floats:
+    def labels(self, votes):
         """Of the larger class, [queries]."""
         return np.asarray(votes > self.teachers / 2, dtype=np.int64)
 
@@ -570,7 +551,7 @@ class Vote:
 class EachForItself(Vote):
     """The claim covers one answer, but eight answers are given."""
 
-    def claim(self) -> PrivacyProfile:
+    def claim(self):
         return gaussian(sigma=self.noise)
 
 
@@ -579,7 +560,7 @@ class ThresholdExact(Vote):
     without noise.
     """
 
-    def answers(self, votes: Floats, noisy: Floats) -> Any:
+    def answers(self, votes, noisy):
         agree = np.maximum(votes, self.teachers - votes)
         return np.where(agree > 0.9 * self.teachers, self.labels(noisy), REFUSED)
 
@@ -587,7 +568,7 @@ class ThresholdExact(Vote):
 class ConsensusExact(Vote):
     """If all teachers agree, the label is given without noise."""
 
-    def answers(self, votes: Floats, noisy: Floats) -> Any:
+    def answers(self, votes, noisy):
         return np.where(
             votes % self.teachers == 0, self.labels(votes), self.labels(noisy)
         )
@@ -598,7 +579,7 @@ class DataDependent(Vote):
     is spent, as in DPBag.
     """
 
-    def answers(self, votes: Floats, noisy: Floats) -> Any:
+    def answers(self, votes, noisy):
         spent = np.cumsum(np.exp(-np.abs(2 * votes - self.teachers) / 2))
         return self.labels(noisy)[spent <= 8 * math.exp(-self.teachers / 2) + 0.05]
 
@@ -608,70 +589,69 @@ class DataDependent(Vote):
 
 @dataclass(frozen=True)
 class Target:
-    """A training, a function or an estimator, and in one sentence what is wrong with
-    it, or what it is.
+    """A training, a function or an estimator, its claim, in one sentence what is wrong
+    with it, or what it is, and a score where the author of an audit would write one.
     """
 
     train: Any
-    claim: Callable[[], PrivacyProfile]
+    claim: Any
     words: str
-    # where the author of an audit would write one
-    score: Callable[[Any, Floats, Any], float] | None = None
+    score: Any = None
 
 
-def largest_step(steps: Floats, x: Floats, label: Any) -> float:
+def largest_step(steps, x, label):
     """Score of all steps: how far the one that moved most towards a record did so."""
     return float((steps[:, :-1] @ x * (2 * label - 1)).max())
 
 
-def _target(train: Any, words: str | None = None, **more: Any) -> Target:
-    words = words or " ".join(str(type(train).__doc__).split())
-    return Target(train, train.claim, words, **more)
+def _target(train, words=None, score=None):
+    words = words or " ".join(type(train).__doc__.split())
+    return Target(train, train.claim, words, score)
 
 
-def _estimator(kind: type, **settings: Any) -> Target:
-    estimator = kind(**settings, classes=(0, 1), noise_seed=0)
-    return Target(
-        estimator, lambda: estimator.fit(*table()).profile_, f"dpnotes.{kind.__name__}"
-    )
+def _estimator(kind, **settings):
+    model = kind(**settings, classes=(0, 1), noise_seed=0)
+    words = f"dpnotes.{kind.__name__}"
+    return Target(model, lambda: model.fit(*table()).profile_, words)
 
 
-FAULTS: dict[str, Target] = {
-    "noise of the mean on the sum": _target(NoiseOfMean()),
-    "sum in place of the mean": _target(SumForMean()),
-    "no clipping": _target(NotClipped()),
-    "batch clipped": _target(BatchClipped()),
-    "bias not clipped": _target(BiasNotClipped()),
-    "shuffled as Poisson": _target(
-        Shuffled(steps=10, rate=0.1, noise=0.2), score=largest_step
-    ),
-    "noise reused": _target(NoiseReused(rate=0.5)),
-    "seed reused": _target(SeedFixed(rate=0.5)),
-    "bounds from the data": _target(BoundsFromData()),
-    "standardised": _target(Standardised()),
-    "batch normalisation": _target(BatchNormalised()),
-    "early stopping": _target(StopsEarly(steps=30, noise=10.0)),
-    "best of ten": _target(BestOfTen(steps=1, noise=8.0)),
-    "labels counted": _target(LabelsCounted()),
-    "budget counted once": _target(CountedOnce(steps=1, noise=1.0)),
-    "noise on the velocity": _target(MomentumNoise(steps=10, momentum=0.9)),
-    "clipped late": _target(ClippedLate(clip=0.05)),
-    "one step more": _target(OneStepMore(steps=1, noise=1.0)),
-    "rate twice": _target(RateTwice(learning_rate=3.0)),
-    "one draw for all": _target(OneDraw()),
-    "last step clean": _target(LastStepClean(decay=0.9)),
-    "adaptive clipping": _target(AdaptiveClip()),
-    "Laplace for L2": _target(LaplaceForL2(noise=0.4)),
-    "replace-one as add-remove": _target(ReplaceOne(adjacency="replace-one")),
-    "count published": _target(CountPublished()),
-    "step from the count": _target(StepFromCount(steps=1, noise=8.0)),
-    "low entropy": _target(LowEntropy()),
-    "answers not composed": _target(EachForItself(noise=2.0)),
-    "threshold without noise": _target(ThresholdExact()),
-    "consensus without noise": _target(ConsensusExact(noise=20.0)),
-    "answers by the data": _target(DataDependent()),
+FAULTS = {
+    "noise of the mean on the sum": NoiseOfMean(),
+    "sum in place of the mean": SumForMean(),
+    "no clipping": NotClipped(),
+    "batch clipped": BatchClipped(),
+    "bias not clipped": BiasNotClipped(),
+    "shuffled as Poisson": Shuffled(steps=10, rate=0.1, noise=0.2),
+    "noise reused": NoiseReused(rate=0.5),
+    "seed reused": SeedFixed(rate=0.5),
+    "bounds from the data": BoundsFromData(),
+    "standardised": Standardised(),
+    "batch normalisation": BatchNormalised(),
+    "early stopping": StopsEarly(steps=30, noise=10.0),
+    "best of ten": BestOfTen(steps=1, noise=8.0),
+    "labels counted": LabelsCounted(),
+    "budget counted once": CountedOnce(steps=1, noise=1.0),
+    "noise on the velocity": MomentumNoise(steps=10, momentum=0.9),
+    "clipped late": ClippedLate(clip=0.05),
+    "one step more": OneStepMore(steps=1, noise=1.0),
+    "rate twice": RateTwice(learning_rate=3.0),
+    "one draw for all": OneDraw(),
+    "last step clean": LastStepClean(decay=0.9),
+    "adaptive clipping": AdaptiveClip(),
+    "Laplace for L2": LaplaceForL2(noise=0.4),
+    "replace-one as add-remove": ReplaceOne(adjacency="replace-one"),
+    "count published": CountPublished(),
+    "step from the count": StepFromCount(steps=1, noise=8.0),
+    "low entropy": LowEntropy(),
+    "answers not composed": EachForItself(noise=2.0),
+    "threshold without noise": ThresholdExact(),
+    "consensus without noise": ConsensusExact(noise=20.0),
+    "answers by the data": DataDependent(),
 }
-SOUND: dict[str, Target] = {
+FAULTS = {name: _target(train) for name, train in FAULTS.items()}
+_steps = FAULTS["shuffled as Poisson"].train
+FAULTS["shuffled as Poisson"] = _target(_steps, score=largest_step)
+SOUND = {
     "full gradients": _target(
         Descent(steps=1, noise=1.0), "One step along the full gradient, with noise."
     ),
@@ -703,12 +683,11 @@ SOUND: dict[str, Target] = {
     ),
     "Bagging": _estimator(Bagging, subsample=10),
 }
-_WORST = AllSteps(rate=0.3, steps=10, noise=1.0)
+_worst = AllSteps(rate=0.3, steps=10, noise=1.0)
 # claims that some record attains on this table, and a score by which
-ATTAINED: dict[str, Target] = {
+ATTAINED = {
     name: SOUND[name] for name in ("noisy sum", "full gradients", "votes", "Bagging")
-} | {
-    "all steps": _target(
-        _WORST, "DP-SGD that publishes all of its steps.", score=_WORST.likelihood_ratio
-    )
 }
+ATTAINED["all steps"] = _target(
+    _worst, "DP-SGD that publishes all of its steps.", _worst.likelihood_ratio
+)

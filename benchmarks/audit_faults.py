@@ -13,163 +13,128 @@ With ``--keep`` rows go to ``book/results/audits_NAME.csv``, and what is there i
 done again.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import time
-from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
 import dpnotes
-from dpnotes.accounting import (
-    PrivacyProfile,
-    approximate,
-    clopper_pearson,
-    dp_sgd,
-)
+from dpnotes.accounting import approximate, clopper_pearson, dp_sgd
 from dpnotes.auditing import Betting
 from dpnotes.comparing import estimators
 from dpnotes.lab.audits import STRATEGIES
-from dpnotes.lab.store import provenance
 from dpnotes.preprocessing import ClipNorm
 
-from ._faults import ATTAINED, FAULTS, NORM, SOUND, Descent, Target, table
+from ._common import RESULTS, keep
+from ._faults import ATTAINED, FAULTS, NORM, SOUND, Descent, table
 
-RESULTS = Path(__file__).resolve().parents[1] / "book" / "results"
-ABOUT = ("machine", "python", "commit", "date")
 DELTA = 1e-5
 # at which bounds of delta are compared with the claim
 EPSILONS = np.append(0.0, np.geomspace(0.1, 10, 10))
 BUDGETS = (1.0, 3.0, 10.0, 30.0, 120.0)  # seconds, of the curve
 EMPTY = 2  # the label of an empty record
-Row = dict[str, Any]
-Train = Callable[[Any, Any, int], Any]
-# what tells a row, and how the rest of it is found
-Planned = tuple[Row, Callable[[], Row]]
 
 
-def fraction(delta: Callable[[Any], Any], claim: PrivacyProfile) -> float:
+def fraction(delta, claim):
     """The largest part of the claim's delta that a lower bound reaches."""
-    return float(
-        np.max(np.asarray(delta(EPSILONS)) / np.maximum(claim.delta(EPSILONS), 1e-12))
-    )
+    claimed = np.maximum(claim.delta(EPSILONS), 1e-12)
+    return float(np.max(np.asarray(delta(EPSILONS)) / claimed))
 
 
-def scored(target: Target) -> Any:
-    """The training; with a score of its author, one that gives a function of
+def audit(target, seconds, seed=0, runs=None):
+    """An audit; with a score of the author, of a training that gives a function of
     records: the score for each class.
     """
 
-    def train(X: Any, y: Any, seed: int) -> Any:
+    def train(X, y, seed):
         result = target.train(X, y, seed)
         return lambda records: np.array(
             [target.score(result, records[0], label) for label in (0, 1)]
         )
 
-    return target.train if target.score is None else train
+    return dpnotes.audit(
+        target.train if target.score is None else train,
+        *table(),
+        claim=target.claim(),
+        seconds=seconds,
+        runs=runs,
+        domain=NORM,
+        random_state=seed,
+    )
 
 
-def audited(
-    target: Target, seconds: float, random_state: int = 0, runs: int | None = None
-) -> Row:
-    """A row of what ``audit`` finds, within a budget of runs if there is one."""
-    X, y = table()
-    claim = target.claim()
-    settings = {
-        "claim": claim,
-        "seconds": seconds,
-        "runs": runs,
-        "domain": NORM,
-        "random_state": random_state,
-    }
-    report = dpnotes.audit(scored(target), X, y, **settings)
-    how, _, canary = report.strategy.partition("; canary: ")
-    strategy, _, event = how.partition(": ")
+def found(report, claim):
     return {
         "refuted": report.refuted,
         "p_value": report.p_value,
         "seconds": round(report.seconds, 1),
         "runs": report.runs,
-        "strategy": strategy,
-        "canary": canary.partition(",")[0],
-        "event": event.removeprefix("event ").partition(",")[0],
+        "canary": report.strategy.partition("; canary: ")[2].partition(",")[0],
         "epsilon_claimed": claim.epsilon(DELTA),
+    }
+
+
+def audited(target, seconds, seed=0, runs=None):
+    """A row of what ``audit`` finds, within a budget of runs if there is one."""
+    claim = target.claim()
+    report = audit(target, seconds, seed, runs)
+    strategy, _, event = report.strategy.partition("; canary: ")[0].partition(": ")
+    return {
+        **found(report, claim),
+        "strategy": strategy,
+        "event": event.removeprefix("event ").partition(",")[0],
         "epsilon": report.epsilon(DELTA),
         "mu": report.mu,
         "fraction": fraction(report.delta, claim),
     }
 
 
-def planned(
-    name: str, target: Target, seconds: float, seed: int = 0, **asked: str
-) -> Planned:
-    head = {
-        "training": name,
-        "random_state": seed,
-        "words": target.words,
-        **asked,
-        "budget": seconds,
-    }
-    return head, partial(audited, target, seconds, seed)
+# Each part gives rows: what tells a row, and a function that finds the rest of it.
 
 
-def faults() -> Iterator[Planned]:
-    yield from (planned(name, target, 120.0) for name, target in FAULTS.items())
+def head(name, target, **more):
+    return {"training": name, "random_state": 0, "words": target.words, **more}
 
 
-def sound() -> Iterator[Planned]:
+def faults():
+    for name, target in FAULTS.items():
+        yield head(name, target, budget=120.0), partial(audited, target, 120.0)
+
+
+def sound():
     for seed in range(100):
         for name, target in SOUND.items():
             slow = hasattr(target.train, "fit")
             if slow and seed >= 10:
                 continue
             runs = 300 if slow else 600
-            head = {"training": name, "random_state": seed, "words": target.words}
-            audit = partial(audited, target, 5.0, seed, runs)
-            yield head | {"budget": runs}, audit
+            about = head(name, target, budget=runs, random_state=seed)
+            yield about, partial(audited, target, 5.0, seed, runs)
 
 
-def curve() -> Iterator[Planned]:
-    for name, target in (
-        ATTAINED | {"Poisson samples": SOUND["Poisson samples"]}
-    ).items():
-        yield from (
-            planned(name, target, seconds, asked=STRATEGIES[0]) for seconds in BUDGETS
-        )
+def curve():
+    targets = ATTAINED | {"Poisson samples": SOUND["Poisson samples"]}
+    for name, target in targets.items():
+        for seconds in BUDGETS:
+            about = head(name, target, asked=STRATEGIES[0], budget=seconds)
+            yield about, partial(audited, target, seconds)
 
 
-def strategies() -> Iterator[Planned]:
-    ways = (None, bets)
+def strategies():
     for name, target in SOUND.items():
-        for asked, way in zip(STRATEGIES, ways, strict=True):
-            head, by_audit = planned(name, target, 30.0, asked=asked)
-            yield (
-                head,
-                by_audit if way is None else partial(way, target, target.claim(), 30.0),
-            )
+        for asked, way in zip(STRATEGIES, (audited, bets), strict=True):
+            yield head(name, target, asked=asked, budget=30.0), partial(way, target, 30)
 
 
 # Betting, which audit does not choose: by the plain functions, with a canary that it
 # found
 
 
-def fitted(target: Target) -> Train:
-    """The training as a function; an estimator takes an empty record in place of one
-    that is left out.
-    """
-    if not hasattr(target.train, "get_params"):
-        return target.train
-    return lambda X, y, seed: clone(target.train).set_params(noise_seed=seed).fit(X, y)
-
-
-def shown(result: Any, x: Any, label: int) -> list[float]:
+def shown(result, x, label):
     """Scores of a result for a record."""
     if hasattr(result, "coef_"):
         along = float(np.ravel(result.coef_[-1] @ x)[0])
@@ -180,121 +145,105 @@ def shown(result: Any, x: Any, label: int) -> list[float]:
     return [*numbers, float(numbers[: len(x)] @ x[: len(numbers)])]
 
 
-def bets(target: Target, claim: PrivacyProfile, seconds: float) -> Row:
+def bets(target, seconds):
     """Betting on pairs of runs, with the canary of an audit in a quarter of the
     time.
     """
     X, y = table()
-    began, train = time.perf_counter(), fitted(target)
-    report = dpnotes.audit(
-        scored(target), X, y, claim=claim, seconds=seconds / 4, domain=NORM
-    )
+    began = time.perf_counter()
+    claim = target.claim()
+    report = audit(target, seconds / 4)
     x, label = report.canary
-    without = (
-        (X, y)
-        if train is target.train
-        else (np.vstack([0 * x, X]), np.append(EMPTY, y))
-    )
-    pairs: list[tuple[Any, Any]] = []
-    while time.perf_counter() - began < seconds:
-        seed = 2 * len(pairs)
-        results = (
-            train(np.vstack([x, X]), np.append(label, y), seed),
-            train(*without, seed + 1),
+    with_ = np.vstack([x, X]), np.append(label, y)
+    without = X, y
+    train = target.train
+    if hasattr(train, "get_params"):
+        # an estimator takes an empty record in place of one that is left out
+        without = np.vstack([0 * x, X]), np.append(EMPTY, y)
+        train = lambda X, y, seed: (  # noqa: E731
+            clone(target.train).set_params(noise_seed=seed).fit(X, y)
         )
-        pairs.append(tuple(shown(result, x, label) for result in results))
-    audit = _replayed(claim, pairs)
-    low = [
-        _largest(lambda delta, e=e: _replayed(approximate(e, delta), pairs).refuted)
-        for e in EPSILONS
-    ]
-    runs, own = (
-        report.runs + 2 * len(pairs),
-        {"refuted": audit.refuted, "p_value": audit.p_value},
-    )
-    return own | {
+    pairs = []
+    while time.perf_counter() - began < seconds:
+        sides = train(*with_, 2 * len(pairs)), train(*without, 2 * len(pairs) + 1)
+        pairs.append([shown(result, x, label) for result in sides])
+
+    def replayed(claim):
+        bet = Betting(claim, adjacency=claim.adjacency)
+        for pair in pairs[:20_000]:
+            bet.update(*pair)
+        return bet
+
+    low = []
+    for epsilon in EPSILONS:
+        # the largest delta that is refuted, by bisection
+        least, most = 0.0, 1.0
+        for _ in range(7):
+            delta = (least + most) / 2
+            if replayed(approximate(epsilon, delta)).refuted:
+                least = delta
+            else:
+                most = delta
+        low.append(least)
+    bet = replayed(claim)
+    return {
+        "refuted": bet.refuted,
+        "p_value": bet.p_value,
         "seconds": seconds,
-        "runs": runs,
+        "runs": report.runs + 2 * len(pairs),
         "fraction": fraction(lambda _: low, claim),
     }
 
 
-def _replayed(claim: PrivacyProfile, pairs: list[tuple[Any, Any]]) -> Betting:
-    audit = Betting(claim, adjacency=claim.adjacency)
-    for pair in pairs[:20_000]:
-        audit.update(*pair)
-    return audit
-
-
-def _largest(refuted: Callable[[float], bool], steps: int = 7) -> float:
-    low, high = 0.0, 1.0
-    for _ in range(steps):
-        middle = (low + high) / 2
-        low, high = (middle, high) if refuted(middle) else (low, middle)
-    return low
-
-
-# What is compared, together at a familywise confidence of 0.95
-
-# a delta that is large enough for bagging
-ROWS, COLUMNS, TASK_DELTA, ANSWERS = 200, 8, 0.02, 8
-ASKED = (1.0, 4.0)
-
-
-def methods() -> Iterator[Planned]:
-    """Each method of ``compare``, at two budgets."""
+def methods():
+    """Each method of ``compare``, at two budgets, together at a familywise confidence
+    of 0.95; delta is large enough for bagging.
+    """
+    delta = 0.02
     cancer = dpnotes.data.load("breast_cancer")
-    X = ClipNorm().fit_transform(
-        2 * np.asarray(cancer.X_train[:ROWS, :COLUMNS], dtype=np.float64) - 1
-    )
-    y = cancer.y_train[:ROWS].astype(np.int64)
-    budgets = [
-        estimators(epsilon, TASK_DELTA, classes=(0, 1), answers=ANSWERS, noise_seed=0)
-        for epsilon in ASKED
+    rows = 2 * np.asarray(cancer.X_train[:200, :8], dtype=np.float64) - 1
+    X, y = ClipNorm().fit_transform(rows), cancer.y_train[:200].astype(np.int64)
+    how = {"classes": (0, 1), "answers": 8, "noise_seed": 0}
+    chosen = [
+        (name, epsilon, model)
+        for epsilon in (1.0, 4.0)
+        for name, model in estimators(epsilon, delta, **how).items()
     ]
-    confidence = 1 - 0.05 / sum(map(len, budgets))
+    confidence = 1 - 0.05 / len(chosen)
 
-    def found(train: Any, claim: PrivacyProfile, seconds: float) -> Row:
-        try:
-            report = dpnotes.audit(
-                train,
-                X,
-                y,
-                claim=claim,
-                seconds=seconds,
-                domain=1.0,
-                confidence=confidence,
-            )
-        except ValueError:  # too few seconds for what takes long to train
-            if seconds > 20:
-                raise
-            return found(train, claim, 8 * seconds)
+    def compared(model, claim):
+        # again where the first are too few for what takes long to train
+        for seconds in (20.0, 160.0):
+            try:
+                report = dpnotes.audit(
+                    model,
+                    X,
+                    y,
+                    claim=claim,
+                    seconds=seconds,
+                    domain=1.0,
+                    confidence=confidence,
+                )
+                break
+            except ValueError:
+                continue
         return {
-            "refuted": report.refuted,
-            "p_value": report.p_value,
+            **found(report, claim),
             "confidence": confidence,
-            "seconds": round(report.seconds, 1),
-            "runs": report.runs,
-            "canary": report.strategy.partition("; canary: ")[2].partition(",")[0],
-            "epsilon_claimed": claim.epsilon(DELTA),
-            "epsilon": report.epsilon(TASK_DELTA),
-            "claimed_at_delta": claim.epsilon(TASK_DELTA),
+            "epsilon": report.epsilon(delta),
+            "claimed_at_delta": claim.epsilon(delta),
             "budget": seconds,
         }
 
-    for epsilon, models in zip(ASKED, budgets, strict=True):
-        for name, model in models.items():
-            claim = clone(model).fit(X, y).profile_
-            head = {"training": name, "random_state": 0, "asked": f"{epsilon:g}"}
-            yield head, partial(found, model, claim, 20.0)
+    for name, epsilon, model in chosen:
+        about = {"training": name, "random_state": 0, "asked": f"{epsilon:g}"}
+        claim = clone(model).fit(X, y).profile_
+        yield about, partial(compared, model, claim)
 
 
-# What could be seen at the best epsilon, however long
-
-
-def visible() -> Iterator[Planned]:
+def visible():
     """Of claims of DP-SGD that publishes its last weights alone, as fractions of the
-    claim.
+    claim: what could be seen at the best epsilon, however long.
 
     ``accounted``: what exact accounting leaves of it; ``last``: what of it the last
     weights show along the gradient of one record; ``seen``: what they show by one of
@@ -302,80 +251,66 @@ def visible() -> Iterator[Planned]:
     """
     model = SOUND["DPSGD"].train
     # of two classes: gradients are those of one logit, sqrt(2) times as long
-    softmax = Descent(
-        model.steps,
-        model.sample_rate,
-        model.noise_multiplier,
-        clip=model.clipping_norm / math.sqrt(2),
-    )
-    for name, training in (
-        ("Poisson samples", SOUND["Poisson samples"].train),
-        ("DPSGD", softmax),
-    ):
+    clip = model.clipping_norm / math.sqrt(2)
+    run = model.steps, model.sample_rate, model.noise_multiplier
+    trainings = {"Poisson samples": SOUND["Poisson samples"].train}
+    trainings["DPSGD"] = Descent(*run, clip=clip)
+    for name, training in trainings.items():
         exact = dp_sgd(
             noise_multiplier=training.noise,
             sample_rate=training.rate,
             steps=training.steps,
         )
-        length, claim = training.length(*table()), SOUND[name].claim()
-        shows = {
-            "accounted": exact.delta,
-            "last": training.shown,
-            "seen": partial(training.shown, length=length),
+        claim = SOUND[name].claim()
+        seen = partial(training.shown, length=training.length(*table()))
+        row = {
+            "accounted": fraction(exact.delta, claim),
+            "last": fraction(training.shown, claim),
+            "seen": fraction(seen, claim),
         }
-        yield {"training": name}, partial(_fractions, shows, claim)
-
-
-def _fractions(shows: dict[str, Any], claim: PrivacyProfile) -> Row:
-    return {kind: fraction(delta, claim) for kind, delta in shows.items()}
+        yield {"training": name}, row.copy
 
 
 PARTS = {  # and what tells its rows apart
-    faults: ("training",),
-    sound: ("training", "random_state"),
-    curve: ("training", "budget"),
-    strategies: ("training", "asked"),
-    methods: ("training", "asked"),
-    visible: ("training",),
+    faults: ["training"],
+    sound: ["training", "random_state"],
+    curve: ["training", "budget"],
+    strategies: ["training", "asked"],
+    methods: ["training", "asked"],
+    visible: ["training"],
 }
 
 
-def main() -> None:
+def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", choices=[part.__name__ for part in PARTS])
-    parser.add_argument(
-        "--keep", action="store_true", help="store the rows for the book"
-    )
+    parts = {part.__name__: part for part in PARTS}
+    parser.add_argument("part", choices=parts)
+    parser.add_argument("--keep", action="store_true", help="store rows for the book")
     given = parser.parse_args()
-    part, names = next(
-        (part, names) for part, names in PARTS.items() if part.__name__ == given.part
-    )
+    part = parts[given.part]
+    names = PARTS[part]
     path = RESULTS / f"audits_{given.part}.csv"
-    there = given.keep and path.is_file()
-    rows = (
-        pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")
-        if there
-        else []
-    )
-    known = {tuple(row[name] for name in names) for row in rows}
-    about, p_values = {name: provenance().get(name) for name in ABOUT}, []
-    for head, compute in part():
-        if tuple(text(head[name]) for name in names) in known:
+    known = set()
+    if given.keep and path.is_file():
+        there = pd.read_csv(path, dtype=str)
+        known = set(there[names].itertuples(index=False, name=None))
+    p_values = []
+    for about, compute in part():
+        # as in the file
+        if tuple(f"{about[name]}".removesuffix(".0") for name in names) in known:
             continue
         try:
-            row = head | compute()
+            row = about | compute()
         except ValueError as error:  # too few seconds on a busy machine
-            print(head["training"], error, flush=True)
+            print(about["training"], error, flush=True)
             continue
         print(*row.values(), sep="  ", flush=True)
-        p_values += [row["p_value"]] if "p_value" in row else []
-        rows.append({name: text(value) for name, value in (row | about).items()})
+        if "p_value" in row:
+            p_values.append(row["p_value"])
         if given.keep:
-            draft = path.with_suffix(".new")
-            pd.DataFrame(rows).to_csv(draft, index=False)
-            draft.replace(path)  # whole or not at all
+            keep(path, [row], names)
     for level in (0.05, 0.01) if p_values else ():
         refuted = sum(p_value <= level for p_value in p_values)
         low, high = clopper_pearson(refuted, len(p_values))
@@ -383,10 +318,6 @@ def main() -> None:
             f"{refuted} of {len(p_values)} refuted at {1 - level:g}: {low:.2%} to"
             f" {high:.2%}"
         )
-
-
-def text(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ CanaryScoreAuditor on the same scores.
 jax_privacy is no dependency of this project, and runs in an environment of its own:
 
     python -m venv other && other/bin/pip install jax_privacy==2.0.0
-    python -m benchmarks.auditing --jax-privacy other/bin/python --keep
+    python -m benchmarks.auditing --jax other/bin/python --keep
 
 Of Gaussian noise the quantity is mu, of bagging delta at epsilon = 1 (the chance pi
 that a record is drawn), of others the advantage, delta at epsilon = 0. jax_privacy
@@ -15,76 +15,59 @@ charged. With ``--keep`` the rows are stored in
 ``book/results/benchmarks_auditing.csv``.
 """
 
-from __future__ import annotations
-
-import argparse
-import json
-import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dpnotes.accounting import bagging, dp_sgd, gaussian_sigma, laplace, pure
-from dpnotes.auditing import AuditReport, audit_scores
+from dpnotes.auditing import audit_scores
 
-from ._common import RESULTS, keep, stoppable
+from ._common import RESULTS, asked, options, table
 
-KEPT = RESULTS / "benchmarks_auditing.csv"
-OTHER_SIDE = Path(__file__).with_name("_jax_privacy.py")
 RUNS, REPEATS = (50, 100, 300, 1000, 3000), 12
 # at most 2.5 % is lost between two of them
-DELTAS = [0.0, 1e-5, 1e-3, 0.005, 0.01, *np.geomspace(0.02, 0.8, 150)]
-Scores = tuple[np.ndarray, np.ndarray]
-Side = dict[str, tuple[list[float], float]]
-
-
-def noise(name: str, distance: float) -> Callable[[np.random.Generator, int], Scores]:
-    """Scores that are a query's answers, ``distance`` apart, in units of the noise."""
-    return lambda generator, n: (
-        getattr(generator, name)(distance, size=n),
-        getattr(generator, name)(0.0, size=n),
-    )
-
-
-def drawn(generator: np.random.Generator, n: int) -> Scores:
-    """Whether a record was drawn, seen through some noise."""
-    shown = 5.0 * (generator.random(n) < BAGGING.advantage)
-    return shown + generator.normal(size=n) / 5, generator.normal(size=n) / 5
-
-
-def answered(generator: np.random.Generator, n: int) -> Scores:
-    """Randomised response at epsilon = 2."""
-    true = 1 / (1 + np.exp(-2.0))
-    return (generator.random(n) < true).astype(float), (
-        generator.random(n) > true
-    ).astype(float)
-
-
-def descended(generator: np.random.Generator, n: int) -> Scores:
-    """Likelihood ratios of all noisy steps of DP-SGD, of a record whose gradient is
-    as long as the clipping norm.
-    """
-    with_, without = generator.normal(size=(2, n, STEPS))
-    with_ += generator.random((n, STEPS)) < RATE
-    with_, without = (
-        np.log1p(RATE * np.expm1(each - 0.5)).sum(axis=1) for each in (with_, without)
-    )
-    return with_, without
-
-
+DELTAS = [0.0, 1e-5, 1e-3, 0.005, 0.01, *np.geomspace(0.02, 0.8, 150).tolist()]
 RATE, STEPS = 0.3, 10
 BAGGING = bagging(n=100, subsample=20)
 DP_SGD = dp_sgd(noise_multiplier=1.0, sample_rate=RATE, steps=STEPS)
+
+
+def gaussian_scores(g, n, mu):
+    return g.normal(mu, size=n), g.normal(size=n)
+
+
+def laplace_scores(g, n):
+    return g.laplace(1.0, size=n), g.laplace(size=n)
+
+
+def drawn(g, n):
+    """Whether a record was drawn, seen through some noise."""
+    shown = 5.0 * (g.random(n) < BAGGING.advantage)
+    return shown + g.normal(size=n) / 5, g.normal(size=n) / 5
+
+
+def answered(g, n):
+    """Randomised response at epsilon = 2."""
+    true = 1 / (1 + np.exp(-2.0))
+    members = g.random(n) < true
+    return members.astype(float), (g.random(n) > true).astype(float)
+
+
+def descended(g, n):
+    """Likelihood ratios of all noisy steps of DP-SGD, of a record whose gradient is
+    as long as the clipping norm.
+    """
+    noise = g.normal(size=(2, n, STEPS))
+    noise[0] += g.random((n, STEPS)) < RATE
+    return tuple(np.log1p(RATE * np.expm1(noise - 0.5)).sum(axis=2))
+
+
 CASES = {  # scores, the quantity, its true value, where it is a delta the epsilon
-    "Gaussian, mu = 1": (noise("normal", 1.0), "mu", 1.0, 0.0),
-    "Gaussian, mu = 4": (noise("normal", 4.0), "mu", 4.0, 0.0),
+    "Gaussian, mu = 1": (lambda g, n: gaussian_scores(g, n, 1.0), "mu", 1.0, 0.0),
+    "Gaussian, mu = 4": (lambda g, n: gaussian_scores(g, n, 4.0), "mu", 4.0, 0.0),
     "Laplace, epsilon = 1": (
-        noise("laplace", 1.0),
+        laplace_scores,
         "advantage",
         laplace(scale=1.0).advantage,
         0.0,
@@ -100,97 +83,53 @@ CASES = {  # scores, the quantity, its true value, where it is a delta the epsil
 }
 
 
-def ours(report: AuditReport, quantity: str, epsilon: float) -> float:
-    return report.mu if quantity == "mu" else float(report.delta(epsilon))
-
-
-def theirs(
-    bounds: list[float], deltas: list[float], quantity: str, epsilon: float
-) -> float:
+def theirs(bounds, deltas, quantity, epsilon):
     """Bound of the quantity from bounds of epsilon at ``deltas``."""
-    if quantity != "mu":
-        return max(
-            (
-                delta
-                for delta, bound in zip(deltas, bounds, strict=True)
-                if bound > epsilon
-            ),
-            default=0.0,
-        )
-    pairs = [
-        (bound, delta)
-        for delta, bound in zip(deltas, bounds, strict=True)
-        if delta > 0 and bound > 0
-    ]
-    return max(
-        (1 / gaussian_sigma(bound, delta) for bound, delta in pairs), default=0.0
-    )
+    best = 0.0
+    for delta, bound in zip(deltas, bounds, strict=True):
+        if quantity != "mu" and bound > epsilon:
+            best = max(best, delta)
+        if quantity == "mu" and bound > 0 and delta > 0:
+            best = max(best, 1 / gaussian_sigma(bound, delta))
+    return best
 
 
-def cases(sizes: tuple[int, ...], repeats: int) -> Iterator[dict[str, Any]]:
-    """All sets of scores, with our bounds."""
+def bounds(sizes, repeats, python):
+    """Each side's bound of each set of scores, and the other side's version."""
+    found = []
+    scores = {}
     for name, (draw, quantity, truth, epsilon) in CASES.items():
         for size in sizes:
             for seed in range(repeats):
-                scores = draw(np.random.default_rng([seed, size]), size)
+                sides = draw(np.random.default_rng([seed, size]), size)
                 started = time.perf_counter()
-                bound = ours(
-                    audit_scores(*scores, random_state=seed), quantity, epsilon
-                )
+                report = audit_scores(*sides, random_state=seed)
+                bound = report.mu if quantity == "mu" else report.delta(epsilon)
                 seconds = time.perf_counter() - started
-                yield {
-                    "mechanism": name,
-                    "quantity": quantity,
-                    "truth": truth,
-                    "epsilon": epsilon,
-                    "size": size,
-                    "scores": [list(side) for side in scores],
-                    "sides": {"dpnotes": (bound, seconds)},
-                }
+                about = (name, quantity, truth, size)
+                found.append((*about, "dpnotes", float(bound), seconds))
+                scores[f"case{len(scores)}"] = np.stack(sides)
+    if not python:
+        return found, ""
+    other = asked(python, "jax_privacy", scores, cases=len(scores), deltas=DELTAS)
+    for own, answers in zip(list(found), other["found"], strict=True):
+        quantity, epsilon = own[1], CASES[own[0]][3]
+        for name, (low, seconds) in answers.items():
+            bound = theirs(low, DELTAS, quantity, epsilon)
+            found.append((*own[:4], f"jax_privacy, {name}", bound, seconds))
+    return found, other["version"]
 
 
-def jax_privacy(python: str, given: list[dict[str, Any]]) -> str:
-    """Add the other side's bounds, computed in the environment of ``python``; its
-    version.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "scores.json"
-        asked = [{"scores": case["scores"], "deltas": DELTAS} for case in given]
-        path.write_text(json.dumps(asked))
-        done = subprocess.run(
-            [python, OTHER_SIDE, str(path)],
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        )
-    answer = json.loads(done.stdout)
-    for case, found in zip(given, answer["found"], strict=True):
-        for name, (bounds, seconds) in found.items():
-            bound = theirs(bounds, DELTAS, case["quantity"], case["epsilon"])
-            case["sides"][f"jax_privacy, {name}"] = bound, seconds
-    return str(answer["version"])
-
-
-def rows(given: list[dict[str, Any]]) -> pd.DataFrame:
+def rows(sizes, repeats, python=None):
     """For each mechanism, size and side the median bound, as a fraction of the
     truth, and how often it is above.
     """
-    keys = ["mechanism", "quantity", "truth", "size"]
-    flat = pd.DataFrame(
-        {
-            **{key: case[key] for key in keys},
-            "side": side,
-            "bound": bound,
-            "seconds": seconds,
-        }
-        for case in given
-        for side, (bound, seconds) in case["sides"].items()
-    )
-    flat["fraction"], flat["above"] = (
-        flat["bound"] / flat["truth"],
-        flat["bound"] > flat["truth"],
-    )
-    return flat.groupby([*keys, "side"], sort=False, as_index=False).agg(
+    keys = ["mechanism", "quantity", "truth", "size", "side"]
+    found, version = bounds(sizes, repeats, python)
+    flat = pd.DataFrame(found, columns=[*keys, "bound", "seconds"])
+    flat["fraction"] = flat["bound"] / flat["truth"]
+    flat["above"] = flat["bound"] > flat["truth"]
+    means = flat.groupby(keys, sort=False, as_index=False).agg(
         bound=("bound", "median"),
         fraction=("fraction", "median"),
         fraction_std=("fraction", "std"),
@@ -198,39 +137,11 @@ def rows(given: list[dict[str, Any]]) -> pd.DataFrame:
         repeats=("bound", "size"),
         seconds=("seconds", "median"),
     )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--jax-privacy", metavar="PYTHON", help="a Python that has jax_privacy"
-    )
-    parser.add_argument("--small", action="store_true", help="two repeats of 100 runs")
-    parser.add_argument(
-        "--keep", action="store_true", help="store the rows for the book"
-    )
-    asked = parser.parse_args()
-    if asked.keep and (asked.small or not asked.jax_privacy):
-        parser.error(
-            "--keep is for the whole benchmark, with --jax-privacy and without --small"
-        )
-    with stoppable(
-        lambda: f"Stopped: {KEPT.name} is as before; run the same command again."
-    ):
-        sizes, repeats = (RUNS[1:2], 2) if asked.small else (RUNS, REPEATS)
-        given = list(cases(sizes, repeats))
-        version = jax_privacy(asked.jax_privacy, given) if asked.jax_privacy else ""
-        found = rows(given)
-        print(found.to_string(index=False, float_format="%.3g"))
-    if asked.keep:
-        keep(
-            KEPT,
-            found.assign(version=version).to_dict("records"),
-            ["mechanism", "size"],
-        )
+    return means.assign(version=version).to_dict("records")
 
 
 if __name__ == "__main__":
-    main()
+    given = options(__doc__, jax="a Python that has jax_privacy")
+    whole = ((300,), 2) if given.small else (RUNS, REPEATS)
+    path = RESULTS / "benchmarks_auditing.csv"
+    table(path, rows(*whole, given.jax), ["mechanism", "size"], kept=given.keep)

@@ -5,10 +5,6 @@ A learner holds one chunk of models with the temporaries of a step; SGD also hol
 padded copy of the data.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-
 import numpy as np
 
 from dpnotes.learners import fit_binary_logistic, fit_multinomial_logistic, fit_sgd
@@ -17,55 +13,46 @@ from ._common import Row, peak_memory
 from .logistic import adult, mnist, random_models
 
 
-def row(job: str, data: str, limit: float, call: Callable[[], np.ndarray]) -> Row:
+def row(job, data, limit, call):
     """Peak of a call after a first one, which imports what it needs; without the
     bytes of its result.
     """
     call()
-    found: list[np.ndarray] = []
-    peak, result = peak_memory(lambda: found.append(call())), found[0].nbytes / 2**20
+    found = []
+    peak = peak_memory(lambda: found.append(call()))
+    result = found[0].nbytes / 2**20
     check = f"without the result, which takes {result:.1f} MiB"
     return Row(job, data, max(peak - result, 0.1), limit, "limit", 1, check, "MiB")
 
 
-def rows(small: bool, device: str) -> Iterator[Row]:
+def rows(small, device):
     table, X, y, queries = adult()
     pictures, images, digits, _ = mnist()
     rng = np.random.default_rng(0)
-    many, wide = (
-        random_models(2500 if small else 25_000, X.shape[1]),
-        queries[:16_000].astype(np.float64),
-    )
+    many = random_models(2500 if small else 25_000, X.shape[1])
+    wide = queries[:16_000].astype(np.float64)
     job = f"2b. vote counts of {len(many.weights):,} models on {len(wide):,} queries"
     yield row(job, table, 16, lambda: many.vote_counts(wide, device="cpu"))
 
     subsets = rng.permutation(32_500).reshape(500, 65)
-    binary = {"l2": 1 / 65, "device": "cpu"}
-    job = "2. 500 binary regressions 65 x 108, float64"
-    yield row(
-        job, table, 10, lambda: fit_binary_logistic(X, y, subsets, **binary).weights
-    )
+
+    def teachers():
+        how = {"l2": 1 / 65, "device": "cpu"}
+        return fit_binary_logistic(X, y, subsets, **how).weights
+
+    yield row("2. 500 binary regressions 65 x 108, float64", table, 10, teachers)
 
     shards = rng.permutation(len(images))[: 64 * 234].reshape(64, 234)
-    settings = {"n_classes": 10, "l2": 1e-2, "dtype": np.float32, "device": "cpu"}
-    job = "1. 64 regressions 234 x 784 x 10, float32"
-    yield row(
-        job,
-        pictures,
-        20,
-        lambda: fit_multinomial_logistic(images, digits, shards, **settings).weights,
-    )
 
-    unit, labels = (
-        X / np.linalg.norm(X, axis=1, keepdims=True),
-        (y > 0).astype(np.int64),
-    )
-    descent = {"batch_size": 32, "steps": 200, "learning_rate": 0.5, "device": "cpu"}
-    neighbours = {"neighbours": np.arange(1, 101), "replacement": 0, "n_runs": 8}
+    def softmax():
+        how = {"n_classes": 10, "l2": 1e-2, "dtype": np.float32, "device": "cpu"}
+        return fit_multinomial_logistic(images, digits, shards, **how).weights
+
+    yield row("1. 64 regressions 234 x 784 x 10, float32", pictures, 20, softmax)
+
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    labels = (y > 0).astype(np.int64)
     job = "4b. SGD, 8 seeds x 101 on Adult, float64"
-    yield row(
-        job,
-        table,
-        20,
-        lambda: fit_sgd(unit, labels, **neighbours, **descent).all_weights,
-    )
+    runs = {"neighbours": np.arange(1, 101), "replacement": 0, "n_runs": 8}
+    runs |= {"batch_size": 32, "steps": 200, "learning_rate": 0.5, "device": "cpu"}
+    yield row(job, table, 20, lambda: fit_sgd(unit, labels, **runs).all_weights)

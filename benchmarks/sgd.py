@@ -8,11 +8,7 @@ autograd and ``torch.optim.SGD`` checks the result; its time is scaled to all ru
 without a bar.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -39,28 +35,19 @@ class Task:
     neighbours: int
     hidden: int
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {
-            "batch_size": self.batch_size,
-            "learning_rate": self.learning_rate,
-            "steps": self.steps,
-        }
-
-    def batches(self, seed: int) -> list[torch.Tensor]:
+    def batches(self, seed):
         """Batches of the run with that order seed."""
         stream = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
-        each, found = len(self.y) // self.batch_size, []
+        each = len(self.y) // self.batch_size
+        found = []
         while len(found) < self.steps:
-            order = torch.from_numpy(
-                stream.permutation(len(self.y))[: each * self.batch_size]
-            )
-            found += list(order.split(self.batch_size))
+            order = stream.permutation(len(self.y))[: each * self.batch_size]
+            found += list(torch.from_numpy(order).split(self.batch_size))
         return found[: self.steps]
 
 
-def tasks() -> Iterator[Task]:
-    for name, n, d, (batch_size, rate, steps, neighbours, hidden) in (
+def tasks():
+    for name, n, d, settings in (
         ("adult", 29_305, 100, (32, 0.5, 3400, 160, 8)),
         ("mnist", 10_397, 50, (32, 0.1, 1850, 98, 16)),
         ("covertype", 378_783, 49, (50, 1.0, 8400, 126, 0)),
@@ -68,97 +55,72 @@ def tasks() -> Iterator[Task]:
         source, X, y, _ = loaded(name, split="intrinsic_sgd", n=n, d=d, n_classes=2)
         # as the real ones are
         X = X / np.linalg.norm(X, axis=1, keepdims=True).clip(1e-6)
-        yield Task(name, source, X, y, batch_size, rate, steps, neighbours, hidden)
+        yield Task(name, source, X, y, *settings)
 
 
-def by_module(
-    task: Task,
-    record: int,
-    dtype: torch.dtype,
-    seed: int,
-    layers: list[np.ndarray],
-    device: str,
-) -> np.ndarray:
+def by_module(task, record, dtype, seed, layers, device):
     """Weights after one run in which ``record`` is replaced by record 0."""
-    X, y = (
-        torch.tensor(task.X, dtype=dtype, device=device),
-        torch.tensor(task.y, dtype=dtype, device=device),
-    )
-    X[record], y[record] = X[0], y[0]
-    softmax = len(layers) == 2
-    codes, criterion = (
-        (y.long(), nn.CrossEntropyLoss())
-        if softmax
-        else (y[:, None], nn.BCEWithLogitsLoss())
-    )
-    linear = [
-        nn.Linear(layer.shape[1] - 1, layer.shape[0], dtype=dtype) for layer in layers
-    ]
-    with torch.no_grad():
-        for unit, layer in zip(linear, layers, strict=True):
-            unit.weight.copy_(torch.tensor(layer[:, :-1]))
-            unit.bias.copy_(torch.tensor(layer[:, -1]))
-    module = (
-        nn.Sequential(linear[0], nn.ReLU(), linear[1]) if softmax else linear[0]
-    ).to(device)
+    X = torch.tensor(task.X, dtype=dtype, device=device)
+    y = torch.tensor(task.y, dtype=dtype, device=device)
+    X[record] = X[0]
+    y[record] = y[0]
+    linear = []
+    for layer in layers:
+        unit = nn.Linear(layer.shape[1] - 1, layer.shape[0], dtype=dtype)
+        unit.weight.data = torch.tensor(layer[:, :-1], dtype=dtype)
+        unit.bias.data = torch.tensor(layer[:, -1], dtype=dtype)
+        linear.append(unit)
+    if len(linear) == 2:
+        module = nn.Sequential(linear[0], nn.ReLU(), linear[1]).to(device)
+        criterion = nn.CrossEntropyLoss()
+        codes = y.long()
+    else:
+        module = linear[0].to(device)
+        criterion = nn.BCEWithLogitsLoss()
+        codes = y[:, None]
     optimizer = torch.optim.SGD(module.parameters(), lr=task.learning_rate)
     for rows in task.batches(seed):
         rows = rows.to(device)
         optimizer.zero_grad()
         criterion(module(X[rows]), codes[rows]).backward()
         optimizer.step()
-    both = [
-        torch.cat([unit.weight, unit.bias[:, None]], dim=1)
-        .detach()
-        .cpu()
-        .numpy()
-        .ravel()
-        for unit in linear
-    ]
-    return np.concatenate(both)
+    weights = [torch.cat([unit.weight, unit.bias[:, None]], 1) for unit in linear]
+    return torch.cat([each.detach().ravel() for each in weights]).cpu().numpy()
 
 
-def race(
-    job: str,
-    task: Task,
-    dtype: str,
-    *,
-    seeds: int,
-    records: np.ndarray,
-    repeats: int,
-    device: str,
-) -> Iterator[Row]:
+def race(job, task, dtype, *, seeds, records, repeats, device):
     """Seeds, each on a data set and on its neighbours without one of these records;
     one of the runs is checked.
     """
-    fit: dict[str, Any] = {
+    fit = {
         "n_runs": seeds,
         "dtype": dtype,
         "device": device,
-        **task.settings,
+        "batch_size": task.batch_size,
+        "learning_rate": task.learning_rate,
+        "steps": task.steps,
     }
-    if len(records):
-        fit |= {"neighbours": records, "replacement": 0}
+    kind = getattr(torch, dtype)
+    models = 1 + len(records)
+    column = record = 0
     if task.hidden:
         fit |= {"hidden": task.hidden, "output": "softmax"}
+    if len(records):
+        fit |= {"neighbours": records, "replacement": 0}
     runs = fit_sgd(task.X, task.y, **fit)
-    column = 1 + int(np.argmax(runs.distances[0])) if len(records) else 0
-    record = int(records[column - 1]) if column else 0
-    layers = runs.architecture.layers(
-        runs.architecture.initial(int(runs.init_seeds[0]))
-    )
-    seed, kind, models = (
-        int(runs.order_seeds[0]),
-        getattr(torch, dtype),
-        1 + len(records),
-    )
+    limited, bar = "a loop that only gathers its rows", 0.33
+    machine = rows_of(task, seeds, kind, device)
+    if len(records):
+        column = 1 + int(np.argmax(runs.distances[0]))
+        record = int(records[column - 1])
+        limited, bar = "its products at full speed", 0.4
+        machine = arithmetic(kind, device)
+    initial = runs.architecture.initial(int(runs.init_seeds[0]))
+    layers = runs.architecture.layers(initial)
+    seed = int(runs.order_seeds[0])
     (fast, limit, slow), (_, _, one) = timed(
         lambda: fit_sgd(task.X, task.y, **fit),
-        (
-            arithmetic(kind, device)
-            if len(records)
-            else rows_of(task, seeds, kind, device)
-        ),
+        machine,
         lambda: by_module(task, record, kind, seed, layers, device),
         repeats=repeats,
         clock=clock_of(device),
@@ -166,24 +128,11 @@ def race(
     if len(records):
         limit *= operations(task, models) * seeds / OPERATIONS
     gap = float(np.abs(runs.all_weights[0, column] - one).max())
-    steps = seeds * models * task.steps
-    job += (
-        f" {dtype}, {seeds} seeds"
-        + f" x {models}" * (models > 1)
-        + f", {task.steps} steps"
-    )
-    limited, bar = (
-        ("its products at full speed", 0.4)
-        if len(records)
-        else ("a loop that only gathers its rows", 0.33)
-    )
-    check = f"{fast / steps * 1e6:.3f} us per run and step"
-    common = {"device": device_name(device)}
-    yield Row(job, task.data, fast, limit, limited, bar, check, **common)
-    check += (
-        f", {slow / task.steps * 1e6:.1f} for the other side; largest difference of a"
-        f" weight in one run: {gap:.1e}"
-    )
+    job += f" {dtype}, {seeds} seeds" + f" x {models}" * (models > 1)
+    job += f", {task.steps} steps"
+    where = device_name(device)
+    check = f"{fast / (seeds * models * task.steps) * 1e6:.3f} us per run and step"
+    yield Row(job, task.data, fast, limit, limited, bar, check, device=where)
     yield Row(
         job,
         task.data,
@@ -191,15 +140,14 @@ def race(
         slow * models * seeds,
         "nn.Module and SGD",
         None,
-        check,
+        f"{check}, {slow / task.steps * 1e6:.1f} for the other side; largest difference"
+        f" of a weight in one run: {gap:.1e}",
+        device=where,
         gap=gap,
-        **common,
     )
 
 
-def rows_of(
-    task: Task, seeds: int, dtype: torch.dtype, device: str
-) -> Callable[[], None]:
+def rows_of(task, seeds, dtype, device):
     """The batches of all seeds, gathered. A step touches a batch three times: here,
     and in each of its two products.
     """
@@ -209,36 +157,42 @@ def rows_of(
     return gathering(lambda: ((table, rows[step % 100]) for step in range(task.steps)))
 
 
-def operations(task: Task, models: int) -> float:
+def operations(task, models):
     """What the products of one seed take: a neighbour is the same model until a
     batch first holds its record.
     """
-    epoch, steps, d = len(task.y) // task.batch_size, task.steps, task.X.shape[1] + 1
+    epoch = len(task.y) // task.batch_size
+    steps = task.steps
+    d = task.X.shape[1] + 1
     apart = steps / epoch / 2 if steps < epoch else 1 - epoch / steps / 2
-    products = 2 * task.hidden * d + 3 * 2 * (task.hidden + 1) if task.hidden else 2 * d
+    products = 2 * d
+    if task.hidden:
+        products = 2 * task.hidden * d + 3 * 2 * (task.hidden + 1)
     return 2 * steps * task.batch_size * products * (1 + (models - 1) * apart)
 
 
-def rows(small: bool, device: str = "cpu") -> Iterator[Row]:
+def rows(small, device="cpu"):
     for task in tasks():
         short = replace(task, steps=task.steps // (20 if small else 1), hidden=0)
         layered = replace(task, steps=task.steps // (20 if small else 4))
         records = np.random.default_rng(0).choice(
             np.arange(1, len(task.y)), task.neighbours, replace=False
         )
-        common = {"repeats": 1 if small else 3, "device": device}
+        jobs = [
+            (f"4a. {task.name}", short, 128, records[:0]),
+            (f"4b. {task.name}", short, 16, records),
+        ]
+        if task.hidden:
+            name = f"4c. {task.name} {task.X.shape[1]}-{task.hidden}-2"
+            jobs.append((name, layered, 8, records))
         for dtype in ("float32", "float64"):
-            yield from race(
-                f"4a. {task.name}",
-                short,
-                dtype,
-                seeds=128,
-                records=records[:0],
-                **common,
-            )
-            yield from race(
-                f"4b. {task.name}", short, dtype, seeds=16, records=records, **common
-            )
-            if task.hidden:
-                job = f"4c. {task.name} {task.X.shape[1]}-{task.hidden}-2"
-                yield from race(job, layered, dtype, seeds=8, records=records, **common)
+            for job, chosen, seeds, changed in jobs:
+                yield from race(
+                    job,
+                    chosen,
+                    dtype,
+                    seeds=seeds,
+                    records=changed,
+                    repeats=1 if small else 3,
+                    device=device,
+                )

@@ -13,15 +13,7 @@ With ``--keep`` the rows are stored in ``book/results/benchmarks_utility.csv``, 
 the book shows.
 """
 
-from __future__ import annotations
-
-import argparse
-import json
-import subprocess
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from itertools import product
 
 import numpy as np
 from sklearn import datasets
@@ -32,30 +24,23 @@ from dpnotes import accounting
 from dpnotes.methods import DPSGD, LossPerturbation, ModelSensitivity
 from dpnotes.preprocessing import ClipNorm, PublicScaler
 
-from ._common import RESULTS, table
+from ._common import RESULTS, asked, options, table
 
-KEPT = RESULTS / "benchmarks_utility.csv"
-OTHER_SIDE = Path(__file__).with_name("_diffprivlib.py")
 EPSILONS, DELTA, RELEASES = (1.0, 3.0), 1e-5, 20
 # l2 = 1 / (C n), as in scikit-learn and diffprivlib
 C = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0]
 RATES = [0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]
-STEPS = 50
-# round numbers of each quantity's order of magnitude
-_CELL = [30, 40, 200, 2500, 0.2, 0.5, 0.5, 0.25, 0.4, 0.1]
+# means, their standard errors and worst values of 10 quantities: round numbers of each
+# quantity's order of magnitude
+CELL = np.array([30, 40, 200, 2500, 0.2, 0.5, 0.5, 0.25, 0.4, 0.1])
 BOUNDS = {
-    # means, their standard errors and worst values of 10 quantities
-    "breast_cancer": (
-        [0] * 30,
-        [factor * bound for factor in (1, 0.1, 1.5) for bound in _CELL],
-    ),
+    "breast_cancer": (np.zeros(30), np.concatenate([CELL, 0.1 * CELL, 1.5 * CELL])),
     # pixels are 0 to 16 by definition; bounds of one size keep zeros
     "digits": (-16, 16),
 }
-Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
-def prepared(name: str) -> Split:
+def prepared(name):
     """Rows for training and testing of norm at most 1, with a constant feature; no
     step looks at two rows together.
     """
@@ -68,139 +53,76 @@ def prepared(name: str) -> Split:
     return X_train, y_train, X_test, y_test
 
 
-def row(
-    method: str, epsilon: float, setting: float, scores: np.ndarray, **about: Any
-) -> dict[str, Any]:
+def row(method, epsilon, setting, scores, **about):
     """One method at one setting, in plain columns."""
-    std = np.std(scores, ddof=1) if len(scores) > 1 else np.nan
     return {
         "method": method,
         "epsilon": epsilon,
         "setting": setting,
         "accuracy": float(np.mean(scores)),
-        "accuracy_std": float(std),
+        "accuracy_std": float(np.std(scores, ddof=1)) if len(scores) > 1 else np.nan,
         "releases": len(scores),
         **about,
     }
 
 
-def without_privacy(split: Split, settings: list[float]) -> Iterator[dict[str, Any]]:
+def without_privacy(split, settings):
     X, y, X_test, y_test = split
     for setting in settings:
-        fitted = LogisticRegression(C=setting, fit_intercept=False, max_iter=2000).fit(
-            X, y
-        )
-        yield row(
-            "no privacy", np.inf, setting, np.array([fitted.score(X_test, y_test)])
-        )
+        model = LogisticRegression(C=setting, fit_intercept=False, max_iter=2000)
+        score = model.fit(X, y).score(X_test, y_test)
+        yield row("no privacy", np.inf, setting, [score])
 
 
-def linear(
-    split: Split, settings: list[float], releases: int
-) -> Iterator[dict[str, Any]]:
-    """Both estimators that release a minimiser; replace-one is diffprivlib's
-    adjacency, zero-out our default.
+def estimators(n, every):
+    """Ours for n records, each with epsilon, delta and its setting; replace-one is
+    diffprivlib's adjacency, zero-out our default.
     """
-    X, y, X_test, y_test = split
-    n_classes = int(y.max()) + 1
-    for method in (ModelSensitivity, LossPerturbation):
-        for adjacency in ("replace-one", "zero-out"):
-            for delta in (0.0, DELTA):
-                for epsilon in EPSILONS:
-                    for setting in settings:
-                        estimator = method(
-                            epsilon,
-                            delta,
-                            l2=1 / (setting * len(X)),
-                            intercept=False,
-                            adjacency=adjacency,
-                            device="cpu",
-                        )
-                        made = estimator.fit_many(
-                            X, y, n_classes=n_classes, n_repeats=releases, seed=0
-                        )
-                        scores = (
-                            made.models.votes(X_test, device="cpu") == y_test
-                        ).mean(axis=1)
-                        about = {
-                            "delta": delta,
-                            "adjacency": made.profile.adjacency,
-                            "status": made.profile.status,
-                        }
-                        yield row(method.__name__, epsilon, setting, scores, **about)
-
-
-def dp_sgd(
-    split: Split, settings: list[float], releases: int
-) -> Iterator[dict[str, Any]]:
-    """Full batches: on tables of this size a sample would be small beside its noise."""
-    X, y, X_test, y_test = split
+    kinds = ModelSensitivity, LossPerturbation
+    adjacencies = "replace-one", "zero-out"
+    grid = product(kinds, adjacencies, (0.0, DELTA), EPSILONS, C[::every])
+    for kind, adjacency, delta, epsilon, setting in grid:
+        l2 = 1 / (setting * n)
+        how = {"intercept": False, "adjacency": adjacency, "device": "cpu"}
+        yield kind(epsilon, delta, l2=l2, **how), epsilon, delta, setting
+    # full batches: on tables of this size a sample would be small beside its noise
+    run = {"sample_rate": 1.0, "steps": 50}
     for epsilon in EPSILONS:
-        noise = accounting.dp_sgd_noise_multiplier(
-            epsilon, DELTA, sample_rate=1.0, steps=STEPS
-        )
-        for setting in settings:
-            scores = []
-            for seed in range(releases):
-                estimator = DPSGD(
-                    noise_multiplier=noise,
-                    sample_rate=1.0,
-                    steps=STEPS,
-                    learning_rate=setting,
-                    device="cpu",
-                    noise_seed=seed,
-                )
-                scores.append(estimator.fit(X, y).score(X_test, y_test))
-            profile = estimator.profile_
-            about = {
-                "delta": DELTA,
-                "adjacency": profile.adjacency,
-                "status": profile.status,
-            }
-            yield row("DPSGD", epsilon, setting, np.array(scores), **about)
+        noise = accounting.dp_sgd_noise_multiplier(epsilon, DELTA, **run)
+        for setting in RATES[::every]:
+            how = {"learning_rate": setting, "device": "cpu", **run}
+            yield DPSGD(noise_multiplier=noise, **how), epsilon, DELTA, setting
 
 
-def diffprivlib(
-    python: str, split: Split, settings: list[float], releases: int
-) -> Iterator[dict[str, Any]]:
+def ours(split, every, releases):
+    X, y, X_test, y_test = split
+    for model, epsilon, delta, setting in estimators(len(X), every):
+        scores = []
+        for seed in range(releases):
+            model.set_params(noise_seed=seed).fit(X, y)
+            scores.append(model.score(X_test, y_test))
+        about = {"delta": delta, "adjacency": model.profile_.adjacency}
+        about["status"] = model.profile_.status
+        yield row(type(model).__name__, epsilon, setting, scores, **about)
+
+
+def diffprivlib(python, split, settings, releases):
     """The other side, in the environment of ``python``."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "split.npz"
-        np.savez(path, **dict(zip(("X", "y", "X_test", "y_test"), split, strict=True)))
-        given = json.dumps(
-            {
-                "path": str(path),
-                "epsilons": EPSILONS,
-                "C": settings,
-                "releases": releases,
-            }
-        )
-        done = subprocess.run(
-            [python, OTHER_SIDE, given], stdout=subprocess.PIPE, text=True, check=True
-        )
-    found = json.loads(done.stdout)
+    arrays = dict(zip(("X", "y", "X_test", "y_test"), split, strict=True))
+    how = {"epsilons": EPSILONS, "C": settings, "releases": releases}
+    found = asked(python, "diffprivlib", arrays, **how)
+    about = {"delta": 0.0, "adjacency": "replace-one", "status": ""}
     for epsilon, setting, scores in found["scores"]:
-        about = {
-            "delta": 0.0,
-            "adjacency": "replace-one",
-            "status": "",
-            "version": found["version"],
-        }
-        yield row("diffprivlib", epsilon, setting, np.array(scores), **about)
+        version = found["version"]
+        yield row("diffprivlib", epsilon, setting, scores, **about, version=version)
 
 
-def rows(
-    python: str | None, *, releases: int = RELEASES, every: int = 1
-) -> Iterator[dict[str, Any]]:
+def rows(python, *, releases=RELEASES, every=1):
     """All rows; those of diffprivlib where there is a Python that has it."""
     for name in BOUNDS:
         split = prepared(name)
-        sides = [
-            without_privacy(split, C[::every]),
-            linear(split, C[::every], releases),
-            dp_sgd(split, RATES[::every], releases),
-        ]
-        if python is not None:
+        sides = [without_privacy(split, C[::every]), ours(split, every, releases)]
+        if python:
             sides.insert(1, diffprivlib(python, split, C[::every], releases))
         for side in sides:
             for found in side:
@@ -212,27 +134,8 @@ def rows(
                 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--diffprivlib", metavar="PYTHON", help="a Python that has diffprivlib"
-    )
-    parser.add_argument(
-        "--small", action="store_true", help="two releases, every fourth setting"
-    )
-    parser.add_argument(
-        "--keep", action="store_true", help="store the rows for the book"
-    )
-    given = parser.parse_args()
-    if given.keep and (given.small or not given.diffprivlib):
-        parser.error(
-            "--keep is for the whole benchmark, with --diffprivlib and without --small"
-        )
-    size = {"releases": 2, "every": 4} if given.small else {}
-    table(KEPT, rows(given.diffprivlib, **size), ["data", "method"], kept=given.keep)
-
-
 if __name__ == "__main__":
-    main()
+    given = options(__doc__, diffprivlib="a Python that has diffprivlib")
+    size = {"releases": 2, "every": 4} if given.small else {}
+    path = RESULTS / "benchmarks_utility.csv"
+    table(path, rows(given.diffprivlib, **size), ["data", "method"], kept=given.keep)

@@ -105,144 +105,90 @@ def test_one_model_of_eight_that_votes_the_opposite_is_noticed():
         np.where(rng.random(votes.shape) < often / 2, 1 - votes, votes)
         for _ in range(3)
     )
-    _, found = boosted_trees.agreement(ours, one, other)
-    assert found["gap"] <= found["allowed"] <= 0.05
+    _, gap, allowed = boosted_trees.agreement(ours, one, other)
+    assert gap <= allowed <= 0.05
     ours[3] = 1 - ours[3]
-    _, found = boosted_trees.agreement(ours, one, other)
-    assert found["gap"] > found["allowed"]
+    _, gap, allowed = boosted_trees.agreement(ours, one, other)
+    assert gap > allowed
 
 
 @pytest.fixture
 def path(tmp_path, monkeypatch):
-    """The tracked table, with one row that ``1b`` measured on MNIST on machine m, a
-    number written at length.
+    """The tracked table, with rows that jobs measured on machine m, a number written
+    at length.
     """
     path = tmp_path / "benchmarks.csv"
     path.write_text(
-        "group,data,machine,device,ours\n1b,mnist,m,cpu,1.0000893785890663\n"
+        "group,data,machine,device,ours\n"
+        "1,mnist,m,cpu,1.0000893785890663\n"
+        "1b,mnist,m,cpu,2\n"
+        "1b,mnist,m,cpu,3\n"
+        "2,adult,m,cpu,4\n"
     )
     monkeypatch.setattr(main, "KEPT", path)
-    monkeypatch.setattr(_common, "provenance", lambda: {"machine": "m", "commit": "c"})
+    monkeypatch.setattr(_common, "ORIGIN", ["machine", "commit"])
+    about = {"machine": "m", "commit": "c"}
+    monkeypatch.setattr(_common, "provenance", lambda: about)
     return path
 
 
-OTHER = [
-    {"data": "random numbers, shaped as mnist"},
-    {"machine": "n"},
-    {"device": "cuda"},
-    {"group": "1c"},
-]
-
-
-@pytest.mark.parametrize("changed", [{}, *OTHER])
-def test_a_row_gives_way_to_the_same_job_data_machine_and_device_only(
+@pytest.mark.parametrize("changed", ["data", "device", "group", "machine", None])
+def test_rows_give_way_to_the_same_job_data_machine_and_device_only(
     path, changed, monkeypatch
 ):
-    new = {
-        "group": "1b",
-        "data": "mnist",
-        "machine": "m",
-        "device": "cpu",
-        "ours": 2.0,
-    } | changed
-    monkeypatch.setattr(
-        _common,
-        "provenance",
-        lambda: {"machine": new["machine"], "commit": "c", "numpy": "2"},
-    )
-    before = path.read_text().splitlines()[1]
-    _common.keep(path, [new], main.KEY)
-    head, *kept = path.read_text().splitlines()
-    assert head == "group,data,machine,device,ours,commit"
-    assert kept[:-1] == [f"{before},"] * bool(changed)
-    assert kept[-1].replace('"', "") == ",".join(
-        str(value) for value in [*new.values(), "c"]
-    ).replace("2.0", "2")
+    new = {"group": "1b", "data": "mnist", "device": "cpu", "ours": 5.0, "gap": None}
+    new["machine"] = "m"
+    if changed == "machine":
+        about = {"machine": "n", "commit": "c"}
+        monkeypatch.setattr(_common, "provenance", lambda: about)
+    elif changed:
+        new[changed] = "other"
+    _common.keep(path, [new, {**new, "ours": 1 / 3}], main.KEY)
+    found = pd.read_csv(path, dtype=str)["ours"].tolist()
+    # where the first of them stood, or last
+    old = ["1.0000893785890663", "2", "3", "4"]
+    mine = ["5", "0.333333"]
+    assert found == ([old[0], *mine, old[3]] if changed is None else old + mine)
 
 
-def test_rows_are_put_where_their_key_first_stood(path):
-    rows = [
-        {"group": g, "data": "mnist", "machine": "m", "device": "cpu", "ours": o}
-        for g, o in (("2", 1), ("3", 2))
-    ]
-    _common.keep(path, rows, main.KEY)
-    _common.keep(path, [{**rows[0], "ours": 3}, {**rows[0], "ours": 4}], main.KEY)
-    found = pd.read_csv(path, dtype=str)[["group", "ours"]].to_numpy().tolist()
-    assert found == [["1b", "1.0000893785890663"], ["2", "3"], ["2", "4"], ["3", "2"]]
-
-
-def job(*rows, stops=False):
-    def measure(small, device):
-        yield from (
-            _common.Row(name, "mnist", 1.0, 8.0, "library", 3, "equal") for name in rows
-        )
-        if stops:
-            raise KeyboardInterrupt
-
-    return measure
-
-
-ALL = {"1": job("one"), "1b": job("one b"), "2": job("half", stops=True), "3": job()}
-TWO, AS_BEFORE = (
-    "2 of 4 jobs were measured (1, 1b), ",
-    "benchmarks.csv is as before; go on with python -m benchmarks",
-)
-# options: what the last line says, jobs whose rows are in the table afterwards
-ENDS = {
-    "": (f"{TWO}{AS_BEFORE} --job 2 3", []),
-    "--keep": (
-        (
-            f"{TWO}their rows are in {AS_BEFORE.replace(' is as before', '')} --keep"
-            " --job 2 3"
-        ),
-        ["one b", "one"],
-    ),
-    "--keep --job 2": (f"0 of 1 jobs were measured, {AS_BEFORE} --keep --job 2", []),
-    "--small --device cuda": (f"{TWO}{AS_BEFORE} --small --device cuda --job 2 3", []),
-    "--job 1": (None, []),
-    "--job 1 --keep": (None, ["one"]),
-}
-
-
-@pytest.mark.parametrize("options", ENDS)
-def test_ctrl_c_ends_with_a_sentence_and_only_finished_jobs_that_were_to_be_kept_are(
-    path, options, monkeypatch, capsys
+def test_ctrl_c_keeps_the_finished_jobs_and_says_how_to_go_on(
+    path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(main, "JOBS", ALL)
-    monkeypatch.setattr(sys, "argv", ["benchmarks", *options.split()])
-    said, kept = ENDS[options]
+    def job(small, device):
+        yield _common.Row("new", "mnist", 1.0, 8.0, "library", 3, "equal")
+
+    def stops(small, device):
+        yield from job(small, device)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "JOBS", {"1": job, "3": stops, "4": job})
     before = path.read_bytes()
-    if said is None:
-        main.main()
-    else:
+    for options, said in {
+        "": "the rows of 1 of 3 jobs are printed above; go on with --job 3 4",
+        "--keep": "the rows of 1 of 3 jobs were kept; go on with --job 3 4",
+    }.items():
+        assert path.read_bytes() == before
+        monkeypatch.setattr(sys, "argv", ["benchmarks", *options.split()])
         with pytest.raises(SystemExit) as end:
             main.main()
         assert end.value.code == 130
-        assert capsys.readouterr().err.strip() == f"Stopped: {said}"
-    if kept:
-        assert pd.read_csv(path)["job"].dropna().tolist() == kept
-    else:
-        assert path.read_bytes() == before
+        said = f"Stopped: {said} and the same options"
+        assert capsys.readouterr().err.strip() == said
+    found = pd.read_csv(path)
+    assert found["job"].fillna("").tolist() == ["new", "", "", ""]
 
 
-@pytest.mark.parametrize(
-    ("kept", "why"),
-    [(True, "rows are kept once all are there"), (False, "--keep was not given")],
-)
-def test_a_table_is_whole_or_as_before(tmp_path, capsys, kept, why):
+def test_a_table_is_kept_once_all_rows_are_there(tmp_path):
     path = tmp_path / "table.csv"
 
     def rows():
         yield {"method": "a", "accuracy": 0.5}
         raise KeyboardInterrupt
 
-    with pytest.raises(SystemExit) as end:
-        _common.table(path, rows(), ["method"], kept=kept)
-    assert end.value.code == 130
-    assert (
-        f"1 rows were printed, table.csv is as before ({why})"
-        in capsys.readouterr().err
-    )
-    assert not path.exists()
-    _common.table(path, [{"method": "a", "accuracy": 0.5}], ["method"], kept=kept)
-    assert path.exists() is kept
+    with pytest.raises(KeyboardInterrupt):
+        _common.table(path, rows(), ["method"], kept=True)
+    for kept in (False, True):
+        assert not path.exists()
+        row = {"method": "a", "accuracy": 0.5}
+        _common.table(path, [row], ["method"], kept=kept)
+    assert path.exists()
