@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from torch import Tensor
 
 from dpnotes import _validation as check
-from dpnotes._validation import Booleans, Features, Floats, Integers
+from dpnotes._validation import Features, Floats, Integers
 from dpnotes.learners._descent import Rate, step_rates
 from dpnotes.learners._devices import (
     choose_device,
@@ -36,7 +36,6 @@ OUTPUTS = ("sigmoid", "softmax")
 # faster
 PAD = 8
 ORDER_BYTES = 128 * 2**20  # of the permutations of one epoch for all runs of a chunk
-NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -311,12 +310,13 @@ def fit_sgd(
     np.True_
     """
     X = check.features(X)
-    codes = check.class_codes(y, n=len(X), n_classes=2)
+    n = len(X)
+    codes = check.class_codes(y, n=n, n_classes=2)
     records = np.zeros(0, dtype=np.int64)
     if neighbours is not None:
         shape = (max(1, np.size(neighbours)),)
-        records = check.codes("neighbours", neighbours, shape=shape, n=len(X))
-    record = _replacement(replacement, X, codes, records)
+        records = check.codes("neighbours", neighbours, shape=shape, n=n)
+    changed = _replacement(replacement, X, codes, records)
     kind = check.float_dtype(np.float64 if dtype is None and len(records) else dtype, X)
     model = Architecture(X.shape[1], hidden, output)
     order, init = _run_seeds(init_seeds, n_runs, random_state)
@@ -327,15 +327,36 @@ def fit_sgd(
             f"checkpoints must increase within 0..{steps}, got"
             f" checkpoints={list(checkpoints)}"
         )
-    job = _Job(
-        model,
-        _Table(X, codes, record, _empty(empty, len(X), hidden), kind, device),
-        check.at_least("batch_size", batch_size, 1, most=("n", len(X))),
-        step_rates(learning_rate, steps),
-        recorded,
-        records,
-    )
-    trained = job.train(initial_weights(model, initial, init), order, chunk=chunk)
+    if empty is not None and (hidden is not None or np.shape(empty) != (n,)):
+        raise ValueError(
+            f"empty must be {n} truth values, with hidden=None, got shape"
+            f" {np.shape(empty)}, {hidden=}"
+        )
+    size = check.at_least("batch_size", batch_size, 1, most=("n", n))
+    rates = step_rates(learning_rate, steps)
+    where = choose_device(device)
+    table = _table(X, codes, changed, kind, empty).to(where)
+    first = initial_weights(model, initial, init)
+    # numbers that one run holds: weights, one batch, and its logits, or activations
+    # with two temporaries of the same size
+    values = model.n_parameters + size * (1 if hidden is None else 3 * hidden)
+    each = kind.itemsize * ((len(records) + 1) * values + size * table.X.shape[1])
+    at_once = chunk_size(n_runs, each, where, chunk=chunk)
+    if chunk is None:
+        most = max(1, ORDER_BYTES // (4 * n))
+        at_once = -(-n_runs // -(-n_runs // min(at_once, most)))
+    parts = []
+    for runs in slices(n_runs, at_once):
+        with memory_named(at_once, each, where), full_float32():
+            job = _Runs(model, table, size, first[runs], records)
+            parts.append(job.train(rates, order[runs], recorded))
+        bad = ~np.isfinite(parts[-1][0]).all(axis=(1, 2))
+        if bad.any():
+            raise ValueError(
+                f"training of run {runs.start + int(np.argmax(bad))} diverged;"
+                f" lower learning_rate (now at most {rates.max():g})"
+            )
+    trained = [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
     return SGDRuns(model, order, init, recorded, records, *trained)
 
 
@@ -387,17 +408,6 @@ def _run_seeds(
     return spawned, np.broadcast_to(init.astype(np.int64), (n_runs,)).copy()
 
 
-def _empty(empty: ArrayLike | None, n: int, hidden: int | None) -> Booleans | None:
-    if empty is None or not np.any(empty):
-        return None
-    if hidden is not None or np.shape(empty) != (n,):
-        raise ValueError(
-            f"empty must be {n} truth values, with hidden=None, got shape"
-            f" {np.shape(empty)}, {hidden=}"
-        )
-    return np.asarray(empty, dtype=np.bool_)
-
-
 def _replacement(
     replacement: int | tuple[ArrayLike, int] | None,
     X: Features,
@@ -431,9 +441,9 @@ def _replacement(
     return X[row], int(y[row])
 
 
-class _Table:
+class _Table(NamedTuple):
     """Records on the device, with a column of ones for the intercept and columns of
-    zeros up to a multiple of PAD; ``empty`` records are rows of zeros.
+    zeros up to a multiple of PAD; empty records are rows of zeros.
 
     Attributes
     ----------
@@ -442,146 +452,64 @@ class _Table:
         each batch, and reads half as much memory.
     y : torch.Tensor, shape [n]
         Labels 0 or 1, in the dtype of the training.
-    replacement : torch.Tensor, shape [1, 1, d']
+    x_new, y_new : torch.Tensor, shapes [1, d'] and [1]
         Replacement record, in the dtype of the training.
-    label : torch.Tensor, shape [1, 1, 1]
-        Its label.
     """
 
-    def __init__(
-        self,
-        X: Features,
-        y: Integers,
-        replacement: tuple[Features, int],
-        empty: Booleans | None,
-        dtype: np.dtype[Any],
-        device: str,
-    ) -> None:
-        n, d = X.shape
-        where = choose_device(device)
-        padded = np.zeros(
-            (n, -(-(d + 1) // PAD) * PAD),
-            dtype=np.float32 if X.dtype == np.float32 else dtype,
-        )
-        padded[:, :d] = X
-        padded[:, d] = 1
-        instead = padded[0].astype(dtype)
-        instead[:d], label = replacement
-        if empty is not None:
-            padded[empty] = 0
-        self.X = torch.from_numpy(padded).to(where)
-        self.y = torch.tensor(y.astype(dtype), device=where)
-        self.replacement = torch.tensor(instead, device=where)[None, None]
-        self.label = self.y.new_full((1, 1, 1), label)
+    X: Tensor
+    y: Tensor
+    x_new: Tensor
+    y_new: Tensor
+
+    def to(self, device: torch.device) -> _Table:
+        """The same on the device."""
+        return _Table(*(values.to(device) for values in self))
 
 
-class _Visits(NamedTuple):
-    """Visits of one step; a model has a visit if its batch holds the record that its
-    data set replaces.
+def _table(
+    X: Features,
+    y: Integers,
+    changed: tuple[Features, int],
+    dtype: np.dtype[Any],
+    empty: ArrayLike | None,
+) -> _Table:
+    n, d = X.shape
+    padded = np.zeros(
+        (n, -(-(d + 1) // PAD) * PAD),
+        dtype=np.float32 if X.dtype == np.float32 else dtype,
+    )
+    padded[:, :d] = X
+    padded[:, d] = 1
+    instead = np.zeros((1, padded.shape[1]), dtype)
+    instead[0, :d] = changed[0]
+    instead[0, d] = 1
+    if empty is not None:
+        padded[np.asarray(empty, dtype=np.bool_)] = 0
+    labels = y.astype(dtype), np.full(1, changed[1], dtype)
+    arrays = padded, labels[0], instead, labels[1]
+    return _Table(*(torch.from_numpy(values) for values in arrays))
 
-    ``models`` are the models with a visit, and ``cells`` the places, in the flat array
-    of logits, of their logits for this record. ``fresh`` are the models with their
-    first visit, and ``base`` the models of the same runs on the unmodified data. The
-    number of a model is run * K + column.
+
+class _Hits(NamedTuple):
+    """What the batches of one step hold of the replaced records: the numbers run * K +
+    column of the models whose record it is, and the places of their logits for it, in
+    the memory of all logits of the step.
     """
 
     models: Tensor
     cells: Tensor
-    fresh: Tensor
-    base: Tensor
 
 
-class _Neighbours:
-    """Columns of the neighbouring data sets of some runs, assigned in the order of
-    their first visits.
-
-    A visit is a step in which the run's batch holds the replaced record. Before its
-    first visit, a neighbouring data set gives the unmodified run and needs no column,
-    so a run's columns in use are always the first ones.
-
-    Attributes
-    ----------
-    column : ndarray of int64, shape [R, S]
-        Column of each neighbouring data set; 0 before it has a column.
-    since : ndarray of int64, shape [R, S]
-        Step, counted from the start, of the first visit; NEVER before it is known.
-    visits : ndarray of int64, shape [R, S]
-        Number of steps so far in which the run's batch held the replaced record.
-    """
-
-    def __init__(self, records: Integers, n_runs: int) -> None:
-        self._records = records
-        self.column, self.visits = np.zeros((2, n_runs, len(records)), dtype=np.int64)
-        self.since = np.full((n_runs, len(records)), NEVER)
-
-    def plan(
-        self, orders: NDArray[np.int32], done: int, count: int, models: _Models
-    ) -> tuple[list[int], list[_Visits | None]]:
-        """Count the columns in use, and list the visits, for each of the next ``count``
-        steps, which take the records in these orders [R, n].
-
-        The count is the largest over all runs and includes column 0, the unmodified
-        data set. Neighbouring data sets that are visited for the first time get their
-        columns.
-        """
-        K = len(self._records) + 1
-        if K == 1:
-            return [1] * count, [None] * count
-        size = models.batch_size
-        places = np.empty_like(self.column)
-        inverse = np.empty(orders.shape[1], dtype=np.int64)
-        for index, order in enumerate(orders):
-            inverse[order] = np.arange(len(order))
-            places[index] = inverse[self._records]
-        visited = places < count * size
-        new = visited & (self.column == 0)
-        # columns before these steps, and the turn of each new one
-        used = 1 + (self.column > 0).sum(axis=1)
-        turn = np.where(new, places, NEVER).argsort(axis=1, kind="stable")
-        turn = turn.argsort(axis=1)
-        self.column[new] = (used[:, None] + turn)[new]
-        self.since[new] = done + places[new] // size
-        self.visits += visited
-        run, neighbour = np.nonzero(visited)
-        by_step = np.argsort(places[run, neighbour] // size, kind="stable")
-        run, neighbour = run[by_step], neighbour[by_step]
-        step, place = np.divmod(places[run, neighbour], size)
-        column = self.column[run, neighbour]
-        first = new[run, neighbour]
-        started = np.zeros((count, len(orders)), dtype=np.int64)
-        np.add.at(started, (step[first], run[first]), 1)
-        width = (used + np.cumsum(started, axis=0)).max(axis=1)
-        every = np.bincount(step, minlength=count).tolist()
-        fresh = started.sum(axis=1).tolist()
-        cells = models.cells(run, place, column, width[step])
-        planned = zip(
-            every,
-            models.split(run * K + column, every),
-            models.split(cells, every),
-            models.split((run * K + column)[first], fresh),
-            models.split(run[first] * K, fresh),
-            strict=True,
-        )
-        visits = [_Visits(*parts) if n else None for n, *parts in planned]
-        return width.tolist(), visits
-
-    def columns(self, done: int) -> Integers:
-        """Columns [R, S + 1] of the unmodified and of all neighbouring data sets
-        after ``done`` steps.
-        """
-        return np.pad(np.where(self.since < done, self.column, 0), ((0, 0), (1, 0)))
-
-
-class _Models:
-    """K models in each of R runs, trained together; column 0 of a run is trained on
-    the unmodified data.
+class _Runs:
+    """K models in each of R runs, trained together; model 0 of a run is trained on
+    the unmodified data, the others in the order in which batches first hold their
+    records.
 
     The logits of a step are [R, K, batch], or for logistic regression [R, batch, K],
-    which is up to 1.3 times faster.
-
-    With two softmax outputs the log odds of class 1 follow from the difference v of
-    their weights, and the two gradients are -D and D, where D is the gradient of a
-    single output with weights v. So the same code serves both kinds of output.
+    which is up to 1.3 times faster. With two softmax outputs the log odds of class 1
+    follow from the difference v of their weights, and the two gradients are -D and D,
+    where D is the gradient of a single output with weights v. So the same code serves
+    both kinds of output.
     """
 
     def __init__(
@@ -590,123 +518,184 @@ class _Models:
         table: _Table,
         batch_size: int,
         initial: Features,
-        n_models: int,
+        records: Integers,
     ) -> None:
-        self.batch_size = batch_size
         self._model = model
         self._table = table
-        self._n_runs = len(initial)
+        self._size = batch_size
+        self._records = records
+        self._shape = len(initial), len(records) + 1
         self._kept: dict[str, Tensor] = {}
         # layer by layer, [R, K, units, inputs]; the inputs of the first are padded
         self._weights = []
         inputs = table.X.shape[1]
         for layer in model.layers(initial):
-            weights = table.y.new_zeros(self._n_runs, n_models, layer.shape[1], inputs)
+            weights = table.y.new_zeros(*self._shape, layer.shape[1], inputs)
             weights[:, 0, :, : layer.shape[2]] = torch.tensor(layer).to(table.y)
             self._weights.append(weights)
             inputs = layer.shape[1] + 1
-        # views [R * K, units, inputs]
-        self._flat = [weights.flatten(0, 1) for weights in self._weights]
 
-    @staticmethod
-    def numbers_per_run(
-        model: Architecture, *, width: int, n_models: int, batch_size: int
-    ) -> int:
-        """Count the numbers that one run holds while it is trained: weights, one batch,
-        and its logits, or activations with two temporaries of the same size.
+    @torch.inference_mode()
+    def train(
+        self, rates: Floats, order_seeds: Integers, checkpoints: tuple[int, ...]
+    ) -> tuple[NDArray[Any], ...]:
+        """Train all models.
+
+        With S neighbouring data sets, C checkpoints and p parameters, the result is the
+        weights [R, S + 1, p], the trajectory [R, C, p] of the unmodified data set, and
+        the visits [R, S], the numbers of steps whose batch held the record.
         """
-        if model.hidden is None:
-            return n_models * (width + batch_size) + batch_size * width
-        weights = model.hidden * width + 2 * (model.hidden + 1)
-        activations = 3 * model.hidden * batch_size
-        return n_models * (weights + activations) + batch_size * width
+        n, device = len(self._table.y), self._table.X.device
+        R, K = self._shape
+        # NumPy's streams. PyTorch's generator on the CPU uses only 32 bits of its seed,
+        # so in one case of a hundred, two of 10,000 runs would be equal.
+        streams = [
+            np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
+            for seed in order_seeds.tolist()
+        ]
+        orders = np.empty((R, n), dtype=np.int32)
+        columns = np.zeros((R, K - 1), dtype=np.int64)
+        visits = np.zeros((R, K - 1), dtype=np.int64)
+        recorded = []
+        done = 0
+        width = 1
+        while done < len(rates):
+            for order, stream in zip(orders, streams, strict=True):
+                order[:] = stream.permutation(n)
+            # no batch spans two epochs
+            count = min(n // self._size, len(rates) - done)
+            used = orders[:, : count * self._size].reshape(R, count, -1)
+            # [steps, R, batch]
+            by_step = np.ascontiguousarray(used.swapaxes(0, 1))
+            rows = torch.from_numpy(by_step).view(count, -1).to(device)
+            places = self._places(orders)
+            widths = np.full(count, K)
+            if done == 0:
+                # models part from the unmodified one in this order
+                by_first = np.argsort(places, axis=1)
+                np.put_along_axis(columns, by_first, np.arange(1, K)[None], axis=1)
+                widths = np.ones(count, dtype=np.int64)
+                for first in np.sort(places, axis=1) // self._size:
+                    parted = np.searchsorted(first, np.arange(count), side="right")
+                    widths = np.maximum(widths, 1 + parted)
+            visits += places < count * self._size
+            hits = self._hits(places, columns, widths)
+            for batch, wide, held in zip(rows, widths.tolist(), hits, strict=True):
+                if done in checkpoints:
+                    recorded.append(self._parameters()[:, 0])
+                if wide > width:
+                    # these are from now on other models than the unmodified one
+                    for weights in self._weights:
+                        weights[:, width:wide] = weights[:, :1]
+                    width = wide
+                self._step(batch, width, held, rates[done] / self._size)
+                done += 1
+        # models that no batch has parted from the unmodified one are that one, to the
+        # last digit
+        models = np.pad(np.where(visits > 0, columns, 0), ((0, 0), (1, 0)))
+        final = self._parameters()[np.arange(R)[:, None], models]
+        if done in checkpoints:
+            recorded.append(final[:, 0])
+        trajectory = torch.stack(recorded, dim=1) if recorded else final[:, :0]
+        return final.cpu().numpy(), trajectory.cpu().numpy(), visits
 
-    def weights(self, models: Tensor) -> Tensor:
-        """Parameters [len(models), p] of models run * K + column."""
-        parts = []
-        for flat, (_, inputs) in zip(self._flat, self._model.shapes, strict=True):
-            parts.append(flat.index_select(0, models)[..., :inputs].flatten(1))
-        return torch.cat(parts, dim=1)
+    def _places(self, orders: NDArray[np.int32]) -> Integers:
+        """Places [R, S] of the replaced records in each run's order [R, n]."""
+        places = np.empty((len(orders), len(self._records)), dtype=np.int64)
+        inverse = np.empty(orders.shape[1], dtype=np.int64)
+        for index, order in enumerate(orders):
+            inverse[order] = np.arange(len(order))
+            places[index] = inverse[self._records]
+        return places
 
-    def cells(
-        self, run: Integers, place: Integers, column: Integers, width: Integers
-    ) -> Integers:
-        """Index of each visit's logit among all logits of its step, in which each
-        run has ``width`` models in use.
-        """
+    def _hits(
+        self, places: Integers, columns: Integers, widths: Integers
+    ) -> list[_Hits | None]:
+        """What each step's batch holds of the replaced records."""
+        K = len(self._records) + 1
+        run, neighbour = np.nonzero(places < len(widths) * self._size)
+        step, place = np.divmod(places[run, neighbour], self._size)
+        column = columns[run, neighbour]
         if self._model.hidden is None:
-            return (run * self.batch_size + place) * width + column
-        return (run * width + column) * self.batch_size + place
+            cell = (run * self._size + place) * widths[step] + column
+        else:
+            cell = (run * widths[step] + column) * self._size + place
+        by_step = np.argsort(step, kind="stable")
+        held = torch.from_numpy(np.stack([run * K + column, cell])[:, by_step])
+        every = np.bincount(step, minlength=len(widths)).tolist()
+        parts = torch.split(held.to(self._table.X.device), every, 1)
+        return [_Hits(*part) if part.numel() else None for part in parts]
 
-    def split(self, values: Integers, counts: list[int]) -> tuple[Tensor, ...]:
-        """Values of each step, on the device."""
-        return torch.split(torch.from_numpy(values).to(self._table.X.device), counts)
+    def _parameters(self) -> Tensor:
+        """Parameters [R, K, p] of all models."""
+        parts = []
+        for weights, (_, inputs) in zip(self._weights, self._model.shapes, strict=True):
+            parts.append(weights[..., :inputs].flatten(2))
+        return torch.cat(parts, dim=2)
 
-    def step(
-        self, rows: Tensor, width: int, visits: _Visits | None, *, rate: float
-    ) -> None:
+    def _step(self, rows: Tensor, width: int, hits: _Hits | None, rate: float) -> None:
         """Subtract rate * (sum of gradients) from the weights of the first ``width``
         models of each run.
 
-        ``rows`` [R * batch] lists the batches run after run. A model with a visit sees
-        the replacement record instead of the original record; all gradients are taken
-        at the weights before the step.
+        ``rows`` [R * batch] lists the batches run after run. A model whose batch holds
+        its record sees the replacement instead; all gradients are taken at the weights
+        before the step.
         """
-        table = self._table
-        instead: list[Tensor] = []
-        if visits is not None:
-            if len(visits.fresh):
-                # these start from the run on the unmodified data
-                for flat in self._flat:
-                    flat.index_copy_(0, visits.fresh, flat.index_select(0, visits.base))
-            seeing = [flat.index_select(0, visits.models) for flat in self._flat]
-            instead = self._gradients(seeing)
-        X = self._gathered(rows).view(self._n_runs, self.batch_size, -1)
-        y = table.y.index_select(0, rows).view(self._n_runs, 1, self.batch_size)
-        cells = None if visits is None else visits.cells
-        if self._model.hidden is None:
-            self._logistic_step(X, y, width, cells, rate)
-        else:
-            self._network_step(X, y, width, cells, rate)
-        if visits is not None:
-            for flat, gradient in zip(self._flat, instead, strict=True):
-                flat.index_add_(0, visits.models, gradient, alpha=-rate)
+        parted = []
+        if hits is not None:
+            own = [w.flatten(0, 1).index_select(0, hits.models) for w in self._weights]
+            after = [weights[:, None].clone() for weights in own]
+            x = self._table.x_new.expand(len(hits.models), 1, -1)
+            y = self._table.y_new.expand(len(hits.models), 1, 1)
+            self._descend(after, x, y, rate)
+            parted = [new[:, 0].sub_(old) for new, old in zip(after, own, strict=True)]
+        R = len(self._weights[0])
+        X = self._gathered(rows).view(R, self._size, -1)
+        y = self._table.y.index_select(0, rows).view(R, 1, self._size)
+        used = [weights[:, :width] for weights in self._weights]
+        self._descend(used, X, y, rate, None if hits is None else hits.cells)
+        for weights, change in zip(self._weights, parted, strict=False):
+            assert hits is not None
+            weights.flatten(0, 1).index_add_(0, hits.models, change)
 
-    def _logistic_step(
-        self, X: Tensor, y: Tensor, width: int, cells: Tensor | None, rate: float
+    def _descend(
+        self,
+        layers: list[Tensor],
+        X: Tensor,
+        y: Tensor,
+        rate: float,
+        cells: Tensor | None = None,
     ) -> None:
-        W = self._weights[0][:, :width, 0]
-        if width == 1:
-            # a product of rows is the faster one for a single model
-            G = self._buffer("logits", self._n_runs, 1, self.batch_size)
-            torch.bmm(W, X.mT, out=G)
-        else:
-            Z = self._buffer("logits", self._n_runs, self.batch_size, width)
-            torch.bmm(X, W.mT, out=Z)
-            G = Z.mT
-        G.sigmoid_().sub_(y)
-        if cells is not None:
-            self._kept["logits"].index_fill_(0, cells, 0)
-        W.baddbmm_(G, X, alpha=-rate)
-
-    def _network_step(
-        self, X: Tensor, y: Tensor, width: int, cells: Tensor | None, rate: float
-    ) -> None:
+        """One step of models with layers [R, K, units, inputs] on batches X [R, b, d']
+        and labels y [R, 1, b], in place; the gradients of ``cells`` do not count.
+        """
         runs, size = X.shape[:2]
-        h = self._weights[0].shape[2]
-        W = self._weights[0][:, :width].flatten(1, 2)  # [R, width h, d']
-        V = self._weights[1][:, :width]
-        v = _odds(V)  # [R, width, h + 1]
+        width = layers[0].shape[1]
+        if len(layers) == 1:
+            W = layers[0][:, :, 0]
+            if width == 1:
+                # a product of rows is the faster one for a single model
+                G = self._buffer("logits", runs, 1, size)
+                torch.bmm(W, X.mT, out=G)
+            else:
+                Z = self._buffer("logits", runs, size, width)
+                torch.bmm(X, W.mT, out=Z)
+                G = Z.mT
+            _residuals(G, y, cells)
+            W.baddbmm_(G, X, alpha=-rate)
+            return
+        W, V = layers[0].flatten(1, 2), layers[1]  # [R, K h, d']
+        h = layers[0].shape[2]
+        # of the log odds of class 1, [R, K, h + 1]
+        v = V[:, :, -1] - V[:, :, 0] if V.shape[2] == 2 else V[:, :, 0]
         A = self._buffer("activations", runs, width * h, size)
         torch.bmm(W, X.mT, out=A).relu_()
         A = A.view(runs, width, h, size)
         product = self._buffer("product", runs, width, h, size)
-        # [R, width, batch]
+        # [R, K, batch]
         G = torch.mul(A, v[..., :h, None], out=product).sum(2).add_(v[..., h:])
-        G.sigmoid_().sub_(y)
-        if cells is not None:
-            G.view(-1).index_fill_(0, cells, 0)
-        D = torch.mul(A, G[:, :, None], out=product).sum(3)  # [R, width, h]
+        _residuals(G, y, cells)
+        D = torch.mul(A, G[:, :, None], out=product).sum(3)  # [R, K, h]
         active = torch.gt(A, 0, out=A)
         back = active.mul_(v[..., :h, None]).mul_(G[:, :, None])
         gradient = torch.cat([D, G.sum(2, keepdim=True)], 2)
@@ -714,22 +703,6 @@ class _Models:
         if V.shape[2] == 2:
             V[:, :, 0].add_(gradient, alpha=rate)
         W.baddbmm_(back.view(runs, width * h, size), X, alpha=-rate)
-
-    def _gradients(self, layers: list[Tensor]) -> list[Tensor]:
-        """Gradients of the loss of the replacement record in V models with these layers
-        [V, units, inputs], in the same shapes.
-        """
-        x, label = self._table.replacement, self._table.label
-        z = torch.matmul(layers[0], x.mT[0])  # [V, units, 1]
-        if len(layers) == 1:
-            return [z.sigmoid_().sub_(label) * x]
-        a = torch.cat([z.relu_(), torch.ones_like(z[:, :1])], 1)  # [V, h + 1, 1]
-        v = _odds(layers[1])[:, :, None]
-        g = (a * v).sum(1, keepdim=True).sigmoid_().sub_(label)  # [V, 1, 1]
-        back = (z > 0) * v[:, :-1] * g
-        gradient = (a * g).mT
-        both = (-gradient, gradient) if layers[1].shape[1] == 2 else (gradient,)
-        return [back * x, torch.cat(both, 1)]
 
     def _gathered(self, rows: Tensor) -> Tensor:
         """Rows of the table [len(rows), d'], in the dtype of the training."""
@@ -751,116 +724,11 @@ class _Models:
         return self._kept[name][:size].view(shape)
 
 
-def _odds(output: Tensor) -> Tensor:
-    """Weights [..., h + 1] of the log odds of class 1."""
-    if output.shape[-2] == 1:
-        return output[..., 0, :]
-    return output[..., 1, :] - output[..., 0, :]
-
-
-@dataclass(frozen=True, eq=False)
-class _Job:
-    """Data and settings that all runs share.
-
-    Parameters
-    ----------
-    model : Architecture
-    table : _Table
-    batch_size : int
-    rates : ndarray of float64, shape [steps]
-    checkpoints : tuple of int
-        Numbers of steps after which the weights are recorded.
-    neighbours : ndarray of int64, shape [S]
-        Replaced records; may be empty.
+def _residuals(logits: Tensor, y: Tensor, cells: Tensor | None) -> None:
+    """Probabilities of class 1 less labels, in place of logits [R, K, b]; 0 in the
+    ``cells`` of their memory.
     """
-
-    model: Architecture
-    table: _Table
-    batch_size: int
-    rates: Floats
-    checkpoints: tuple[int, ...]
-    neighbours: Integers
-
-    def train(
-        self, initial: Features, order_seeds: Integers, *, chunk: int | None
-    ) -> list[NDArray[Any]]:
-        """Train all R runs, a chunk at a time; raise a ValueError if a run ends with
-        weights that are not finite.
-
-        With S neighbouring data sets, C checkpoints and p parameters, the result is the
-        weights [R, S + 1, p], the trajectory [R, C, p] of the unmodified data set, and
-        the visits [R, S].
-        """
-        n_runs = len(initial)
-        n, width = self.table.X.shape
-        device = self.table.X.device
-        each = self.table.y.element_size() * _Models.numbers_per_run(
-            self.model,
-            width=width,
-            n_models=len(self.neighbours) + 1,
-            batch_size=self.batch_size,
-        )
-        size = chunk_size(n_runs, each, device, chunk=chunk)
-        if chunk is None:
-            most = max(1, ORDER_BYTES // (4 * n))
-            size = -(-n_runs // -(-n_runs // min(size, most)))
-        parts = []
-        for runs in slices(n_runs, size):
-            with memory_named(size, each, device), full_float32():
-                parts.append(self._together(initial[runs], order_seeds[runs]))
-            bad = ~np.isfinite(parts[-1][0]).all(axis=(1, 2))
-            if bad.any():
-                raise ValueError(
-                    f"training of run {runs.start + int(np.argmax(bad))} diverged;"
-                    f" lower learning_rate (now at most {self.rates.max():g})"
-                )
-        return [np.concatenate(each) for each in zip(*parts, strict=True)]
-
-    @torch.inference_mode()
-    def _together(
-        self, initial: Features, order_seeds: Integers
-    ) -> tuple[NDArray[Any], ...]:
-        """Train some runs in one tensor program."""
-        n_runs = len(initial)
-        n = len(self.table.X)
-        K = len(self.neighbours) + 1
-        device = self.table.X.device
-        # column 0 of each run among all models
-        first = np.arange(n_runs)[:, None] * K
-        unmodified = torch.from_numpy(first.ravel()).to(device)
-        models = _Models(self.model, self.table, self.batch_size, initial, K)
-        neighbours = _Neighbours(self.neighbours, n_runs)
-        # NumPy's streams. PyTorch's generator on the CPU uses only 32 bits of its seed,
-        # so in one case of a hundred, two of 10,000 runs would be equal.
-        streams = [
-            np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
-            for seed in order_seeds.tolist()
-        ]
-        orders = np.empty((n_runs, n), dtype=np.int32)
-        recorded = []
-        done = 0
-        while done < len(self.rates):
-            for order, stream in zip(orders, streams, strict=True):
-                order[:] = stream.permutation(n)
-            # no batch spans two epochs
-            count = min(n // self.batch_size, len(self.rates) - done)
-            used = orders[:, : count * self.batch_size].reshape(n_runs, count, -1)
-            # [steps, R, batch]
-            by_step = np.ascontiguousarray(used.swapaxes(0, 1))
-            rows = torch.from_numpy(by_step).view(count, -1).to(device)
-            plan = neighbours.plan(orders, done, count, models)
-            for batch, width, visits in zip(rows, *plan, strict=True):
-                if done in self.checkpoints:
-                    recorded.append(models.weights(unmodified))
-                rate = self.rates[done] / self.batch_size
-                models.step(batch, width, visits, rate=rate)
-                done += 1
-        columns = neighbours.columns(done)
-        numbers = torch.from_numpy((first + columns).ravel()).to(device)
-        final = models.weights(numbers).view(*columns.shape, -1)
-        if done in self.checkpoints:
-            recorded.append(final[:, 0])
-        trajectory = final[:, :0]
-        if recorded:
-            trajectory = torch.stack(recorded, dim=1)
-        return final.cpu().numpy(), trajectory.cpu().numpy(), neighbours.visits
+    logits.sigmoid_().sub_(y)
+    if cells is not None:
+        memory = logits if logits.is_contiguous() else logits.mT
+        memory.view(-1).index_fill_(0, cells, 0)
