@@ -187,6 +187,7 @@ class SGDRuns:
         return self.architecture.logits(self.weights, X)
 
 
+@torch.inference_mode()
 def fit_sgd(
     X: Features,
     y: ArrayLike,
@@ -534,8 +535,9 @@ class _Runs:
             weights[:, 0, :, : layer.shape[2]] = torch.tensor(layer).to(table.y)
             self._weights.append(weights)
             inputs = layer.shape[1] + 1
+        # views [R * K, units, inputs]
+        self._flat = [weights.flatten(0, 1) for weights in self._weights]
 
-    @torch.inference_mode()
     def train(
         self, rates: Floats, order_seeds: Integers, checkpoints: tuple[int, ...]
     ) -> tuple[NDArray[Any], ...]:
@@ -568,18 +570,20 @@ class _Runs:
             # [steps, R, batch]
             by_step = np.ascontiguousarray(used.swapaxes(0, 1))
             rows = torch.from_numpy(by_step).view(count, -1).to(device)
-            places = self._places(orders)
             widths = np.full(count, K)
-            if done == 0:
-                # models part from the unmodified one in this order
-                by_first = np.argsort(places, axis=1)
-                np.put_along_axis(columns, by_first, np.arange(1, K)[None], axis=1)
-                widths = np.ones(count, dtype=np.int64)
-                for first in np.sort(places, axis=1) // self._size:
-                    parted = np.searchsorted(first, np.arange(count), side="right")
-                    widths = np.maximum(widths, 1 + parted)
-            visits += places < count * self._size
-            hits = self._hits(places, columns, widths)
+            hits: list[_Hits | None] = [None] * count
+            if K > 1:
+                places = self._places(orders)
+                visits += places < count * self._size
+                if done == 0:
+                    # models part from the unmodified one in this order
+                    turns = np.argsort(places, axis=1)
+                    np.put_along_axis(columns, turns, np.arange(1, K)[None], axis=1)
+                    widths[:] = 1
+                    for first in np.sort(places, axis=1) // self._size:
+                        parted = np.searchsorted(first, np.arange(count), side="right")
+                        widths = np.maximum(widths, 1 + parted)
+                hits = self._hits(places, columns, widths)
             for batch, wide, held in zip(rows, widths.tolist(), hits, strict=True):
                 if done in checkpoints:
                     recorded.append(self._parameters()[:, 0])
@@ -643,7 +647,7 @@ class _Runs:
         """
         parted = []
         if hits is not None:
-            own = [w.flatten(0, 1).index_select(0, hits.models) for w in self._weights]
+            own = [flat.index_select(0, hits.models) for flat in self._flat]
             after = [weights[:, None].clone() for weights in own]
             x = self._table.x_new.expand(len(hits.models), 1, -1)
             y = self._table.y_new.expand(len(hits.models), 1, 1)
@@ -654,9 +658,9 @@ class _Runs:
         y = self._table.y.index_select(0, rows).view(R, 1, self._size)
         used = [weights[:, :width] for weights in self._weights]
         self._descend(used, X, y, rate, None if hits is None else hits.cells)
-        for weights, change in zip(self._weights, parted, strict=False):
+        for flat, change in zip(self._flat, parted, strict=False):
             assert hits is not None
-            weights.flatten(0, 1).index_add_(0, hits.models, change)
+            flat.index_add_(0, hits.models, change)
 
     def _descend(
         self,
