@@ -2,12 +2,11 @@
 
 from dpnotes import accounting
 from dpnotes.lab import dpbag, experiments, ledger, scorecard
-from dpnotes.lab.dpbag import cells
 from dpnotes.lab.verdicts import Mean, above, compared, verdict
 
 ROWS = experiments.rows("dpbag_adult_logistic")
-LABELS = dpbag.tables.cells(ROWS, "labels")
-VARIANTS = dpbag.tables.variants(ROWS, experiments.rows("dpbag_filtered"))
+LABELS = dpbag.results.cells(ROWS, "labels")
+VARIANTS = dpbag.results.variants(ROWS, experiments.rows("dpbag_filtered"))
 TIGHT, PERSONALISED = (f"method == '{name}'" for name in ("saa_tight", "dpbag"))
 
 
@@ -21,7 +20,7 @@ def picture():
 
 
 def labels_of_a_budget():
-    counts = dpbag.tables.counts()
+    counts = dpbag.results.counts()
     assert (counts["published"] == counts["loop_reproduced"]).all()  # all twelve
     assert (counts["published"] > counts["loop_stated"]).all()
     assert (counts["tight"] > 2 * counts["published"]).all()
@@ -59,7 +58,7 @@ def label_counts():
     far = bagged[relative > 0.15]
     assert ((far["n_teachers"] == 50) & (far["epsilon"] == 1)).all()
     near = relative[~relative.index.isin(far.index)]
-    boosted = dpbag.tables.cells(experiments.rows("dpbag_adult_boosting"), "labels")
+    boosted = dpbag.results.cells(experiments.rows("dpbag_adult_boosting"), "labels")
     many = boosted.dropna(subset=["reproduced"]).query("method == 'dpbag'")
     return {
         "dpbag-cells": len(bagged),
@@ -71,7 +70,7 @@ def label_counts():
 
 
 def outcomes():
-    card = cells.cells()
+    card = scorecard.cells("dpbag")
     values = {"dpbag-outcomes": scorecard.in_words(card)}
     for name, numbers in (("logistic", "56"), ("boosting", "78")):
         own = [cell for cell in card if cell.table[-1] in numbers]
@@ -82,12 +81,12 @@ def outcomes():
 
 
 def orderings():
-    lines = dpbag.tables.orderings(ROWS).set_index("ordering")
+    lines = dpbag.results.orderings(ROWS).set_index("ordering")
     assert (lines["ours_reversed"] == 0).all()  # "in every case in which ten runs"
     assert lines.loc["more_labels", "published"] == "holds"
     minus = lines.loc["naive_above_saa"]
     assert minus["ours_holds"] == 0  # "DPBag- is ahead of SAA"
-    implied = dpbag.tables.implied_fractions(LABELS)
+    implied = dpbag.results.implied_fractions(LABELS)
     gains = 1 / implied.filter(like="published_").min(axis=None)
     assert gains <= 2  # "at most a factor of 2 in the paper's tables"
     values = {"dpbag-minus-behind": int(minus["published_reversed"])}
@@ -155,7 +154,7 @@ def filters():
 
 
 def many_partitions():
-    effect = dpbag.tables.partitions_effect(ROWS)
+    effect = dpbag.results.partitions_effect(ROWS)
     assert (effect["label_gain"].abs() < 100 / effect["n_teachers"]).all()
     assert effect["label_gain"].abs().max() < 1.5
     return {

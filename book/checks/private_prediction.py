@@ -4,21 +4,21 @@ import numpy as np
 
 from dpnotes.lab import experiments, ledger, scorecard
 from dpnotes.lab import private_prediction as pp
+from dpnotes.lab.experiments import paper_table
 from dpnotes.lab.verdicts import above, verdict
 
 DELTA = 1e-5
-ROWS = pp.tables.put_together(
+ROWS = pp.results.put_together(
     *(experiments.rows(f"private_prediction_{name}") for name in pp.grids.GRIDS)
 )
-TIMES = experiments.rows("private_prediction_times")
 SHOWN = {
-    analysis: pp.cells.Look(ROWS, analysis) for analysis in ("tight", "published")
+    analysis: pp.results.Look(ROWS, analysis) for analysis in ("tight", "published")
 }
 
 
 def noise_of_answers():
     budgets = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-    noise = pp.tables.noise_by_answers(budgets, epsilon=1.0, delta=DELTA)
+    noise = pp.results.noise_by_answers(budgets, epsilon=1.0, delta=DELTA)
     dominated = noise["exact"] >= noise["model"]
     assert dominated.all()  # "would still lose to the model sensitivity method"
     assert noise["ratio"].is_monotonic_increasing
@@ -34,7 +34,7 @@ def noise_of_answers():
 
 
 def noise_in_the_loss():
-    by_penalty = pp.tables.loss_noise(
+    by_penalty = pp.results.loss_noise(
         (1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
         deltas=(0.0, DELTA),
         **{"n": 60_000, "d": 784, "n_classes": 10, "epsilon": 1.0},
@@ -52,31 +52,33 @@ def crossings():
     values = {}
     for delta, name in ((0.0, "pp-crossing-pure"), (1e-5, "pp-crossing")):
         sound, published = (
-            pp.cells.crossing_at(ROWS, analysis=analysis, delta=delta)
+            pp.results.crossing_at(ROWS, analysis=analysis, delta=delta)
             for analysis in ("tight", "published")
         )
         # "at less than half as many answers", for both deltas; a gap is none
         # "It therefore overtakes the votes at a smaller number"
         assert not sound[1] > published[0]
         assert not 2 * sound[1] > published[1]
-        values[name] = pp.cells.crossing_in_words(sound)
-        values[f"{name}-published"] = pp.cells.crossing_in_words(published)
+        values[name] = pp.results.crossing_in_words(sound)
+        values[f"{name}-published"] = pp.results.crossing_in_words(published)
     return values
 
 
 def outcomes():
     values = {
         "pp-repeats": pp.grids.repeats_in_words(),
-        "pp-outcomes": scorecard.in_words(pp.cells.cells()),
+        "pp-outcomes": scorecard.in_words(scorecard.cells("private_prediction")),
     }
-    verdicts = pp.cells.statements(ROWS)
-    found = verdicts["tight"].value_counts()
+    said = paper_table("outcomes_private_prediction")
+    sentences = said["tight"].dropna()
+    found = sentences.value_counts()
     assert set(found.index) <= {"holds", "reversed", "undecided"}
-    values["pp-sentences"] = len(verdicts)
+    values["pp-sentences"] = len(sentences)
     for answer in ("holds", "reversed", "undecided"):
         values[f"pp-tight-{answer}"] = int(found.get(answer, 0))
-    arrows = pp.cells.arrows(ROWS, TIMES).dropna(subset=["agrees"])
-    values["pp-arrows"] = f"{int(arrows['agrees'].sum())} of {len(arrows)}"
+    arrows = said[said["tight"].isna()]["answer"]
+    decided = arrows[arrows.isin(["holds", "reversed"])]
+    values["pp-arrows"] = f"{(decided == 'holds').sum()} of {len(decided)}"
     for claim in ledger.of_paper("vandermaaten2020tradeoffs"):
         values[f"pp-claim-{claim.number}"] = claim.status
     return values
@@ -122,7 +124,7 @@ def leads_of_loss_perturbation():
 
 
 def attack_on_votes():
-    attack = pp.tables.vote_attack(epsilon=1.0, n_models=4, trials=20_000, seed=0)
+    attack = pp.results.vote_attack(epsilon=1.0, n_models=4, trials=20_000, seed=0)
     caught = attack.set_index("analysis")["caught"].to_dict()
     # "answers reveal a larger epsilon than claimed"
     assert caught == {"published": True, "tight": False}

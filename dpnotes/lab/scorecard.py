@@ -24,7 +24,7 @@ from typing import Any, Final, Literal, TypeAlias
 import pandas as pd
 
 from dpnotes.lab._places import paper_file
-from dpnotes.lab.store import published_store, read_store
+from dpnotes.lab.store import published_store, read_store, replace_file
 from dpnotes.lab.tables import Column, Table
 from dpnotes.lab.verdicts import (
     HOLDS,
@@ -238,8 +238,10 @@ def cells(
         Name of the entry of ``lenders`` that gives the standard deviation for a cell of
         which we have only one run.
     ``key``
-        For a result that is not in a store, its key in the mapping ``computed``. If the
-        mapping lacks the key, the cell counts as not run.
+        For a result that is not in a store, its key in the mapping ``computed`` or, for
+        a sentence that the page of evidence asks of the rows, in
+        ``outcomes_<chapter>.csv`` (see :func:`store_outcomes`). If both lack the key,
+        the cell counts as not run.
     ``status``
         "private" if the cell needs private data, "replicated" if our rows are on other
         data than the paper's.
@@ -269,6 +271,7 @@ def cells(
         The cells in the order of the file.
     """
     lines = _table(f"cells_{chapter}")
+    results = {**_stored_outcomes(chapter), **(computed or {})}
     lending = lenders or {}
     causes: list[tuple[Any, set[int], set[int]]] = []
     if paper_file(f"causes_{chapter}.csv").exists():
@@ -280,7 +283,7 @@ def cells(
 
     def found(line: Any) -> Ours:
         if line.key or not line.store:
-            return (computed or {}).get(line.key, Ours(None))
+            return results.get(line.key, Ours(None))
         tries = []
         for cause, block, also in causes:
             if line.Index not in block | also:
@@ -294,6 +297,30 @@ def cells(
         return replace(_measured(line, line.store, line.at, lending), causes=tries)
 
     return judged([(line, found(line)) for line in lines.itertuples()])
+
+
+def store_outcomes(chapter: str, outcomes: pd.DataFrame) -> None:
+    """Write what a page of evidence found of sentences of the paper to
+    ``outcomes_<chapter>.csv``, from which all pages read it.
+
+    The columns are key, answer (a verdict, empty for a gap), tried (see
+    :class:`Ours`), and what else the page tells. The file is written only if it
+    changes.
+    """
+    text = outcomes.to_csv(index=False).encode()
+    path = paper_file(f"outcomes_{chapter}.csv")
+    if not path.exists() or path.read_bytes() != text:
+        replace_file(path, text)
+
+
+def _stored_outcomes(chapter: str) -> dict[str, Ours]:
+    if not paper_file(f"outcomes_{chapter}.csv").exists():
+        return {}
+    found: dict[str, Ours] = {}
+    line: Any
+    for line in _table(f"outcomes_{chapter}").itertuples():
+        found[line.key] = Ours(line.answer or None, tried=line.tried)
+    return found
 
 
 def judged(found: Sequence[tuple[Any, Ours]]) -> list[Cell]:

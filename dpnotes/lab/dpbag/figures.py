@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpnotes.lab.dpbag.results import FILTER, METHODS, METRICS, VARIANT, variant_name
 from dpnotes.lab.dpbag.runs import QUANTILES
-from dpnotes.lab.dpbag.tables import FILTER, METHODS, METRICS, VARIANT, variant_name
 from dpnotes.lab.figures import blank, blank_axes, line_styles
 from dpnotes.mechanisms import Partitions
 
@@ -91,7 +91,7 @@ def differences(tables: dict[str, pd.DataFrame]) -> Figure:
     Parameters
     ----------
     tables : dict of metric to DataFrame
-        Tables of :func:`dpnotes.lab.dpbag.tables.cells`. Counts are compared in per
+        Tables of :func:`dpnotes.lab.dpbag.results.cells`. Counts are compared in per
         cent, performances in points.
 
     Returns
@@ -145,7 +145,7 @@ def _setting(row: Any) -> str:
 
 def variants(table: pd.DataFrame, *, n_teachers: int) -> Figure:
     """Draw the student's AUROC against epsilon, for the variants of
-    :func:`dpnotes.lab.dpbag.tables.variants`.
+    :func:`dpnotes.lab.dpbag.results.variants`.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def who_pays(table: pd.DataFrame, *, epsilon: float) -> Figure:
     Parameters
     ----------
     table : DataFrame
-        Result of :func:`dpnotes.lab.dpbag.tables.paid`.
+        Result of :func:`dpnotes.lab.dpbag.results.paid`.
     epsilon : float
 
     Returns

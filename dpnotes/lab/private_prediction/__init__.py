@@ -1,10 +1,9 @@
-"""Experiments, tables and figures of the chapter on one paper.
+"""Experiments, results and figures of the chapter on one paper.
 
 van der Maaten and Hannun: The Trade-Offs of Private Prediction.
 """
 
-from dpnotes.lab.private_prediction import cells as cells
 from dpnotes.lab.private_prediction import experiments as experiments
 from dpnotes.lab.private_prediction import figures as figures
 from dpnotes.lab.private_prediction import grids as grids
-from dpnotes.lab.private_prediction import tables as tables
+from dpnotes.lab.private_prediction import results as results

@@ -12,7 +12,7 @@ import pandas as pd
 
 from dpnotes.lab.figures import blank, looks
 from dpnotes.lab.private_prediction.grids import METHODS, NAMES
-from dpnotes.lab.private_prediction.tables import Series, series
+from dpnotes.lab.private_prediction.results import Series, series
 from dpnotes.lab.tables import GAP
 
 if TYPE_CHECKING:

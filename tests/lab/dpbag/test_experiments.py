@@ -14,7 +14,7 @@ from sklearn.ensemble import GradientBoostingClassifier
 
 from dpnotes import accounting, data
 from dpnotes.accounting import noisy_vote_answers
-from dpnotes.lab.dpbag import experiments, grids, runs, tables, votes
+from dpnotes.lab.dpbag import experiments, grids, results, runs, votes
 from dpnotes.lab.dpbag.experiments import seconds_and_memory
 from dpnotes.lab.experiments import paper_table
 from dpnotes.learners import BoostedTreesClassifier
@@ -280,10 +280,10 @@ def made(dataset="adult", teachers="logistic", seeds=3, shift=0.0, step=0.01, **
     grid = pd.DataFrame(grids.student(dataset, teachers, seeds=seeds)).astype(
         {"epsilon": float, "delta": float}
     )
-    rows = tables.of_method(grid)
-    for metric in tables.METRICS:
-        printed = tables.cells(grid, metric)[[*tables.SETTING, "published"]]
-        found = rows.merge(printed, on=tables.SETTING, how="left")["published"]
+    rows = results.of_method(grid)
+    for metric in results.METRICS:
+        printed = results.cells(grid, metric)[[*results.SETTING, "published"]]
+        found = rows.merge(printed, on=results.SETTING, how="left")["published"]
         grid[metric] = (
             found * np.where(grid["delta"] == 1e-5, 0.5, 1.0)
             + shift
@@ -311,7 +311,7 @@ def made(dataset="adult", teachers="logistic", seeds=3, shift=0.0, step=0.01, **
 
 def test_published_and_ours_stand_side_by_side():
     rows = made(shift=0.02)
-    table = tables.cells(rows, "accuracy")
+    table = results.cells(rows, "accuracy")
     assert len(table) == 49  # (9 DPBag + 4 DPBag- + 3 SAA) x 3 budgets, and NPB
     cell = table.query(
         "method == 'dpbag' and n_teachers == 250 and k == 100 and epsilon == 3"
@@ -325,7 +325,7 @@ def test_published_and_ours_stand_side_by_side():
     assert npb["published"] == 0.8472
     assert npb["reproduced"] == pytest.approx(0.8672)
     assert np.isnan(npb["stated"])
-    counts = tables.cells(rows, "labels")
+    counts = results.cells(rows, "labels")
     assert len(counts) == 36
     assert set(counts["method"]) == {"dpbag", "saa"}
     assert (counts["seeds"] == 3).all()
@@ -335,7 +335,7 @@ def test_gains_of_many_partitions_are_paired_by_seed():
     rows = made(step=0.1)
     many = (rows["accountant"] == "naive") & (rows["n_partitions"] == 50)
     rows.loc[many, "accuracy"] += 0.01 * (rows["n_teachers"] == 250)
-    table = tables.accuracy_gains(rows).set_index(["n_teachers", "k", "epsilon"])
+    table = results.accuracy_gains(rows).set_index(["n_teachers", "k", "epsilon"])
     assert len(table) == 12
     moved = table.index.get_level_values("k") == 50
     moved &= table.index.get_level_values("n_teachers") == 250
@@ -350,7 +350,7 @@ def test_orderings_of_the_paper_are_counted():
     """The published side by another road, where nothing varies but by rounding; ours
     are the same there.
     """
-    order = tables.orderings(made(step=1e-7)).set_index("ordering")
+    order = results.orderings(made(step=1e-7)).set_index("ordering")
     printed = paper_table("cells_dpbag").query(
         "dataset == 'adult' and teachers == 'logistic' and metric != 'labels'"
     )
@@ -377,7 +377,7 @@ def test_orderings_of_the_paper_are_counted():
     ].tolist() == [18, 0]
     for answer in ("holds", "reversed", "tie", "undecided", "cells"):
         assert (order[f"published_{answer}"] == order[f"ours_{answer}"]).all()
-    noisy = tables.orderings(made(step=0.1)).set_index("ordering")
+    noisy = results.orderings(made(step=0.1)).set_index("ordering")
     assert (
         noisy.loc["naive_above_saa", "ours"]
         == noisy.loc["naive_above_saa", "published"]
@@ -386,15 +386,15 @@ def test_orderings_of_the_paper_are_counted():
 
 
 def test_settings_that_may_be_best_and_implied_fractions():
-    best = tables.best(made(step=1e-7), "accuracy")
+    best = results.best(made(step=1e-7), "accuracy")
     assert (
         best["published_n"].tolist() == best["ours_n"].tolist() == ["250", "250", "250"]
     )
     assert best["published_k"].tolist() == ["100", "100", "50"]
     assert best["ours"].tolist() == [1, 1, 1]
-    noisy = tables.best(made(step=0.1), "accuracy")
+    noisy = results.best(made(step=0.1), "accuracy")
     assert noisy["ours"].tolist() == [9, 9, 9]
-    implied = tables.implied_fractions(tables.cells(made(), "labels"))
+    implied = results.implied_fractions(results.cells(made(), "labels"))
     fractions = implied.set_index(["n_teachers", "k"])
     assert fractions.loc[(50, 100), "published_1"] == 11 / 22
     assert fractions.loc[(250, 10), "published_5"] == pytest.approx(5269 / 5917)
@@ -404,7 +404,7 @@ def test_settings_that_may_be_best_and_implied_fractions():
 def test_partitions_are_compared_run_by_run():
     rows = made(seeds=4)
     gain = np.where(rows["n_partitions"] == 100, 0.01 * rows["seed"], 0.0)
-    effect = tables.partitions_effect(
+    effect = results.partitions_effect(
         rows.assign(label_accuracy=0.7 + gain, labels=5, auroc=0.8 - gain)
     )
     assert len(effect) == 9
@@ -417,7 +417,7 @@ def test_partitions_are_compared_run_by_run():
 
 
 def test_fractions_of_the_largest_epsilon():
-    table = tables.paid(made(epsilon_spent=2.0))
+    table = results.paid(made(epsilon_spent=2.0))
     assert len(table) == 27
     assert table[0.5].tolist() == pytest.approx([0.2] * 27)
     assert table[1.0].tolist() == pytest.approx([0.45] * 27)
@@ -438,10 +438,10 @@ def test_the_price_of_a_run():
         for k in (1, 50, 100)
     ]
     rows = pd.DataFrame([("boosting", 1, 1, 0.0, 7.0, 3072.0), *of_two], columns=names)
-    assert tables.run_seconds(rows, "boosting") == 7 + 2 * (10 * 151 + 3 * 2)
-    assert np.isnan(tables.run_seconds(rows.iloc[:-1], "boosting"))
-    assert np.isnan(tables.run_seconds(rows, "logistic"))
-    table = tables.costs(rows.iloc[:-1]).set_index(["teachers", "n_teachers"])
+    assert results.run_seconds(rows, "boosting") == 7 + 2 * (10 * 151 + 3 * 2)
+    assert np.isnan(results.run_seconds(rows.iloc[:-1], "boosting"))
+    assert np.isnan(results.run_seconds(rows, "logistic"))
+    table = results.costs(rows.iloc[:-1]).set_index(["teachers", "n_teachers"])
     assert table.loc[
         ("boosting", 100), ["seconds_1", "seconds_50", "memory"]
     ].tolist() == [12, 502, 2]
@@ -450,7 +450,7 @@ def test_the_price_of_a_run():
 
 
 def test_labels_of_one_partition():
-    table = tables.counts().set_index(["n_teachers", "epsilon"])
+    table = results.counts().set_index(["n_teachers", "epsilon"])
     assert (table["published"] == table["loop_reproduced"]).all()
     # theory: rho = lambda^2 / 2 and the sharper conversion at delta = 1e-5
     assert table.loc[(50, 1.0), "tight"] == 38

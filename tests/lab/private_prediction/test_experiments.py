@@ -2,7 +2,10 @@
 what the chapter says of rows.
 """
 
+import ast
+import json
 import math
+import re
 
 import numpy as np
 import pandas as pd
@@ -13,17 +16,13 @@ from dpnotes.lab import experiments
 from dpnotes.lab._shared import as_codes
 from dpnotes.lab.experiments import paper_table
 from dpnotes.lab.private_prediction import experiments as chapter
-from dpnotes.lab.private_prediction import grids, networks, runs, tables
+from dpnotes.lab.private_prediction import grids, networks, results, runs
 from dpnotes.lab.private_prediction import runs as arrays
-from dpnotes.lab.private_prediction.cells import (
+from dpnotes.lab.private_prediction.grids import GRIDS, METHODS, point
+from dpnotes.lab.private_prediction.results import (
     Look,
-    arrows,
     crossing,
     crossing_in_words,
-    statements,
-)
-from dpnotes.lab.private_prediction.grids import GRIDS, METHODS, point
-from dpnotes.lab.private_prediction.tables import (
     loss_noise,
     noise_by_answers,
     put_together,
@@ -31,7 +30,7 @@ from dpnotes.lab.private_prediction.tables import (
     volume_regularisers,
     vote_attack,
 )
-from dpnotes.lab.store import read_store, sweep
+from dpnotes.lab.store import published_store, read_store, sweep
 
 
 def digits(method, **changed):
@@ -241,16 +240,16 @@ def test_the_clipping_norm_is_chosen_on_held_out_rows(images, monkeypatch):
     rows = pd.DataFrame(grid).assign(
         accuracy=[0.3, 0.3, 0.3, 0.2, 0.5, 0.5, 0.9, 0.0, 0.0, 0.1, 0.1, 0.1]
     )
-    table = tables.clipping_norms(rows)
+    table = results.clipping_norms(rows)
     # the best mean, not the best seed
     assert table.query("chosen")["clipping_norm"].tolist() == [0.1]
-    assert not tables.clipping_norms(
+    assert not results.clipping_norms(
         rows.assign(accuracy=rows["accuracy"].replace(0.9, np.nan))
     )["chosen"].any()
 
 
 def test_the_clipping_norm_in_use_is_that_of_the_stored_rows():
-    chosen = tables.clipping_norms(
+    chosen = results.clipping_norms(
         experiments.rows("private_prediction_network_settings")
     ).query("chosen")
     assert chosen["clipping_norm"].tolist() in ([], [grids.CLIPPING_NORM])
@@ -345,71 +344,84 @@ def test_crossing_is_told_by_the_points_around_it():
     assert crossing_in_words((math.nan, math.nan)) == "not run yet"
 
 
-def test_statements_can_hold_and_fail_and_be_gaps():
-    def paper_like(row):
-        rank = {
-            "subsample_aggregate": 0.1,
-            "loss_perturbation": 0.05,
-            "dp_sgd": 0.3,
-            "prediction_sensitivity": -0.3,
-        }
-        return 0.5 + rank.get(row["method"], 0.0)
+SENTENCES = r"pp-ev-(looks|figure-\d|39|arrows-.*|45|outcomes)"
 
-    verdicts = statements(made_up(paper_like)).set_index("id")
-    assert verdicts.loc["pp033", "tight"] == "holds"
-    assert verdicts.loc["pp036", "tight"] == "holds"
-    assert verdicts.loc["pp039", "tight"] == "holds"
+
+@pytest.fixture(scope="module")
+def asked(repository):
+    """What the page of evidence asks of rows: its cells on the sentences and arrows."""
+    path = repository / "book" / "evidence" / "private_prediction_evidence.ipynb"
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    programs = []
+    for cell in cells:
+        tree = ast.parse("".join(cell["source"]) if cell["cell_type"] == "code" else "")
+        if cell["id"] == "pp-ev-02":  # its imports
+            tree.body = [node for node in tree.body if hasattr(node, "names")]
+        elif not re.fullmatch(SENTENCES, cell["id"]):
+            continue
+        programs.append(compile(tree, cell["id"], "exec"))
+
+    def ask(rows, times):
+        names = {"rows": rows, "times": times, "compute": "missing"}
+        for program in programs:
+            exec(program, names)
+        return names
+
+    return ask
+
+
+def test_stored_outcomes_are_those_of_the_published_rows(asked):
+    stores = [read_store(published_store(f"private_prediction_{x}")) for x in GRIDS]
+    times = read_store(published_store("private_prediction_times"))
+    found = asked(put_together(*stores), times)["outcomes"].astype(str)
+    stored = paper_table("outcomes_private_prediction").fillna("").astype(str)
+    assert found.to_dict("records") == stored.to_dict("records")
+
+
+def test_sentences_can_hold_and_fail_and_be_gaps(asked):
+    rank = {
+        "subsample_aggregate": 0.1,
+        "loss_perturbation": 0.05,
+        "dp_sgd": 0.3,
+        "prediction_sensitivity": -0.3,
+    }
+    no_times = pd.DataFrame(columns=["method", "varied"])
+    rows = made_up(lambda row: 0.5 + rank.get(row["method"], 0.0))
+    verdicts = asked(rows, no_times)["sentences"].set_index("key")
+    for key in ("pp033", "pp036", "pp039"):
+        assert verdicts.loc[key, "tight"] == "holds"
     assert verdicts.loc["pp034", "tight"] == "reversed"
     assert verdicts.loc["pp042", "published"] == "reversed"
     assert verdicts.loc["pp045", "tight"] == "reversed"  # no gain at all
     # places that are known to be equal
     assert verdicts.loc["pp038", "tight"] == "undecided"
-    empty = statements(made_up(lambda row: math.nan))
-    assert set(empty["tight"]) == {"gap"}
-    assert set(empty["published"]) == {"gap"}
-    assert set(empty["id"]) <= set(paper_table("private_prediction_text")["claim_id"])
+    empty = asked(made_up(lambda row: math.nan), no_times)
+    assert set(empty["sentences"]["tight"]) == {"gap"}
+    assert set(empty["sentences"]["published"]) == {"gap"}
+    assert set(empty["sentences"]["key"]) <= set(
+        paper_table("private_prediction_text")["claim_id"]
+    )
+    assert empty["arrows"]["ours"].isna().sum() == 18
 
 
-def test_thirty_arrows():
+def test_thirty_arrows(asked):
     rows = made_up(lambda row: 0.5 + 0.001 * (row["n_classes"] or 10))
     times = pd.DataFrame(grids.times())
-    steps = {
-        "n": 1.0,
-        "d": 0.8,
-        "n_classes": 1.0,
-        "n_models": 1.0,
-        "answers": 0.0,
-        "l2": 0.0,
-    }
-    seconds = [
-        row["n"] * row["d"] * row["n_classes"] * row["n_models"] ** steps["n_models"]
-        for row in grids.times()
-    ]
-    noise = np.random.default_rng(0).normal(0, 0.01, len(times))
-    times = times.assign(
-        train_seconds=np.array(seconds) * np.exp(noise), predict_seconds=np.exp(noise)
-    )
-    table = arrows(rows, times)
+    seconds = times["n"] * times["d"] * times["n_classes"] * times["n_models"]
+    noise = np.exp(np.random.default_rng(0).normal(0, 0.01, len(times)))
+    times = times.assign(train_seconds=seconds * noise, predict_seconds=noise)
+    table = asked(rows, times)["arrows"]
     assert len(table) == 30
     ours = table.set_index(["hyperparameter", "quantity"])["ours"]
     assert ours["N", "training time"] == ours["T", "training time"] == "up"
     assert ours["B", "training time"] == ours["N", "inference time"] == "unchanged"
     assert ours["C", "accuracy"] == "up"
-    assert (ours["N", "privacy loss epsilon"], ours["B", "privacy loss epsilon"]) == (
-        "down",
-        "up",
-    )
-    gaps = arrows(
-        made_up(lambda row: math.nan), pd.DataFrame(columns=["method", "varied"])
-    )
-    assert gaps["ours"].isna().sum() == 18
+    assert ours["N", "privacy loss epsilon"] == "down"
+    assert ours["B", "privacy loss epsilon"] == "up"
     # one convention for both columns of T: at a temperature over the number of votes
     # both fall, at a fixed one neither
-    assert (
-        ours["T", "privacy loss epsilon"]
-        == ours["T", "privacy failure probability delta"]
-        == "down"
-    )
+    assert ours["T", "privacy loss epsilon"] == "down"
+    assert ours["T", "privacy failure probability delta"] == "down"
 
 
 def test_noise_by_answers():

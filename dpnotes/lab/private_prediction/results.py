@@ -1,11 +1,12 @@
-"""Rows of the private-prediction figures, series of points picked out of them, and
-tables, some computed live.
+"""Results of the private-prediction chapter: rows of the figures, series of points
+picked out of them, and tables, some computed live.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -16,9 +17,11 @@ from numpy.typing import NDArray
 from dpnotes import accounting
 from dpnotes.lab import own_data
 from dpnotes.lab.exact_votes import soft_vote_pure_level
-from dpnotes.lab.private_prediction.grids import ANSWERING, N_MODELS, NAMES
+from dpnotes.lab.private_prediction import grids
+from dpnotes.lab.private_prediction.grids import ANSWERING, METHODS, N_MODELS, NAMES
 from dpnotes.lab.tables import GAP, Column, Table, columns, mean_and_std
 from dpnotes.lab.verdicts import Mean
+from dpnotes.lab.verdicts import crossing as crossing_of
 from dpnotes.mechanisms import soft_vote
 
 NUMBERS = [
@@ -157,7 +160,6 @@ OWN = Table(
     columns("{:g}", "delta", "epsilon"),
     mean_and_std("accuracy", std="accuracy_std"),
 )
-VERDICTS = {"gap": GAP}  # on a statement of the paper; the others are shown as they are
 
 NOISE = Table(
     "Noise on a logit at (1, {delta:g}), in units of the sensitivity: the exact noise,"
@@ -191,14 +193,6 @@ ATTACK = Table(
     Column("caught", "claim refuted", labels={True: "yes", False: "no"}),
     columns("{:.3f}", audited="audited, at least", exact="exact epsilon"),
     columns("{:g}", "claimed", "beta"),
-)
-STATEMENTS = Table(
-    "The paper's sentences on Figures 1 to 6, and our verdicts on them.",
-    "figure",
-    Column("says", "the paper says"),
-    Column("published", "paper's constants", labels=VERDICTS),
-    Column("tight", "sound constants", labels=VERDICTS),
-    "evidence",
 )
 NETWORKS = Table(
     "Figure 7: accuracy of ResNet-20 on CIFAR-10 at delta = 1e-5. The paper reports"
@@ -385,4 +379,81 @@ def vote_attack(
         rows.append((analysis, beta, epsilon, exact, audited, audited > epsilon))
     return pd.DataFrame(
         rows, columns=["analysis", "beta", "claimed", "exact", "audited", "caught"]
+    )
+
+
+# points that a curve needs
+CURVES, FEWEST = ("n", "d", "n_classes", "l2", "n_models", "delta"), 3
+MS, LP, SGD, PS, SAA = METHODS
+PURE = grids.methods_at(0.0)
+
+
+class Look:
+    """Curves of one analysis.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        As :func:`put_together` gives them.
+    analysis : {"published", "tight"}
+    """
+
+    def __init__(self, rows: pd.DataFrame, analysis: str):
+        self._series = cache(
+            partial(series, rows[rows["analysis"] == analysis], analysis=analysis)
+        )
+
+    def __call__(
+        self, method: str, x: str, delta: float = 0.0, **fixed: float
+    ) -> Series:
+        """Curve of a method; the points with the values in ``fixed``."""
+        found = self._series(method, x, delta=delta, **fixed)
+        if found is None or (x in CURVES and len(found.x) < FEWEST):
+            raise LookupError(method)
+        return found
+
+    def mean(self, method: str, x: str, value: float, delta: float = 0.0) -> Mean:
+        """Mean accuracy of a method at one point; the accuracy of a released model
+        is the same along x.
+        """
+        found = self(method, x, delta)
+        return found.at(value if len(found.x) > 1 else float(found.x[0]))
+
+    def means(
+        self, x: str, value: float, delta: float = 0.0, methods: tuple[str, ...] = PURE
+    ) -> dict[str, Mean]:
+        """Those of several methods."""
+        return {method: self.mean(method, x, value, delta) for method in methods}
+
+
+def crossing(look: Look, delta: float) -> tuple[float, float]:
+    """Up to which number of answers votes are ahead of loss perturbation, and from
+    which on they are behind.
+    """
+    votes = look(SAA, "answers", delta)
+    released = look.mean(LP, "epsilon", 1.0, delta)
+    return crossing_of(votes.x.tolist(), [mean - released for mean in votes.means])
+
+
+def crossing_at(
+    rows: pd.DataFrame, *, analysis: str, delta: float
+) -> tuple[float, float]:
+    """The same for a page; NaN for a gap."""
+    try:
+        return crossing(Look(rows, analysis), delta)
+    except LookupError:
+        return math.nan, math.nan
+
+
+def crossing_in_words(between: tuple[float, float]) -> str:
+    """Numbers of answers of :func:`crossing_at` for a page."""
+    ahead, behind = between
+    if math.isnan(ahead):
+        return GAP
+    if math.isinf(behind):
+        return "at no B that was run"
+    return (
+        f"between B = {ahead:.0f} and {behind:.0f}"
+        if math.isfinite(ahead)
+        else f"from B = {behind:.0f} on"
     )
