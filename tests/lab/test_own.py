@@ -15,11 +15,11 @@ from dpnotes.lab.bagging import grids as bagging_grids
 from dpnotes.lab.bagging import tables as comparisons
 from dpnotes.lab.dpbag import experiments as dpbag
 from dpnotes.lab.dpbag import grids as dpbag_grids
-from dpnotes.lab.dpbag import tables as dpbag_tables
+from dpnotes.lab.dpbag import results as dpbag_results
 from dpnotes.lab.own_training import Kept
 from dpnotes.lab.private_prediction import experiments as private_prediction
 from dpnotes.lab.private_prediction import grids as private_prediction_grids
-from dpnotes.lab.private_prediction import tables as series
+from dpnotes.lab.private_prediction import results as series
 
 
 @pytest.fixture(params=["two classes, said", "three classes, in arrays"])
@@ -88,7 +88,7 @@ def test_every_chapter_runs_on_it(reference):
     labelled = [
         row for row in dpbag_grids.own(reference, seeds=1) if row["n_partitions"] == 1
     ]
-    table = dpbag_tables.own(
+    table = dpbag_results.own(
         pd.DataFrame(
             [{**row, **dpbag.student(**row, device="cpu")} for row in labelled]
         )
