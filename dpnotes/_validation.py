@@ -2,12 +2,13 @@
 and what would be valid.
 
 A check returns the value in the form that the caller computes with. The type aliases of
-the package are here, too.
+the package are here, too, and how a level is told.
 """
 
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from numbers import Integral, Real
 from typing import Any
 
@@ -24,6 +25,19 @@ MOST_CLASSES = 50
 CONTINUOUS = (
     "a number to predict: cut it at public thresholds, as there is no regression here"
 )
+
+
+def rounded(level: float, digits: int = 4, *, up: bool = True) -> str:
+    """Text of a level with so many digits that says no less than the level or, for a
+    lower bound, no more.
+
+    Examples
+    --------
+    >>> rounded(1.9931), rounded(1.9938, up=False)
+    ('1.994', '1.993')
+    """
+    context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR)
+    return f"{float(context.create_decimal(repr(float(level)))):g}"
 
 
 def floats(values: Any) -> Floats:

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from dpnotes import _validation as check
-from dpnotes._validation import Floats, floats
+from dpnotes._validation import Floats, floats, rounded
 from dpnotes.accounting._curves import LARGEST_DELTA, largest_mu, like_input
 from dpnotes.accounting._kinds import (
     DIRECTIONS,
@@ -144,8 +144,8 @@ class PrivacyProfile:
     >>> profile = gaussian(sigma=2.0)
     >>> print(profile)
     PrivacyProfile of gaussian(sigma=2.0, sensitivity=1.0)
-      epsilon 1.993 at delta 1e-05
-      recognised at 0.1 % false alarms: 0.48 %; advantage 0.1974
+      epsilon 1.994 at delta 1e-05
+      recognised at 0.1 % false alarms: 0.48 %; advantage 0.1975
       adjacency: add-remove; status: proved; source: Balle and Wang (2018), Theorem 8
       exactness: exact; implementation: ideal reals
     >>> profile.compose(4).epsilon(1e-5) == gaussian(sigma=1.0).epsilon(1e-5)
@@ -670,7 +670,7 @@ class PrivacyProfile:
         recognised.
         """
         pure, asked = [
-            "no epsilon" if math.isinf(level) else f"epsilon {level:.4g}"
+            "no epsilon" if math.isinf(level) else f"epsilon {rounded(level)}"
             for level in self.epsilon([0.0, delta])
         ]
         stated = []
@@ -680,11 +680,11 @@ class PrivacyProfile:
             stated.append(f"{pure} at delta 0")
         claimed = "claimed: " if self.exactness == "claimed" else ""
         bound = "" if self.exactness == "exact" else "at most "
-        recognised = f"{bound}{100 * self.tpr(FALSE_ALARMS):.3g} %"
+        recognised = f"{bound}{rounded(100 * self.tpr(FALSE_ALARMS), 3)} %"
         return [
             f"  {claimed}{', '.join(stated)}",
             f"  recognised at {100 * FALSE_ALARMS:g} % false alarms: {recognised};"
-            f" advantage {bound}{self.advantage:.4g}",
+            f" advantage {bound}{rounded(self.advantage)}",
         ]
 
 

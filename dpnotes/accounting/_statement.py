@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpnotes import _validation as check
+from dpnotes._validation import rounded
 from dpnotes.accounting._describe import from_dict
 from dpnotes.accounting._profile import PrivacyProfile, plain, step_of
 from dpnotes.accounting._statement_page import page, text_of
@@ -466,7 +467,8 @@ def _audited(audit: Any, profile: PrivacyProfile, n_public: bool) -> dict[str, s
         claim = "this guarantee" if same else f"another guarantee, {audit.claim!r}"
         verdict = f"{verdict}; p-value {audit.p_value:.2g}; claim: {claim}"
     bounds = [
-        f"epsilon at least {audit.epsilon(delta):.3g} at delta {delta:g}"
+        f"epsilon at least {rounded(audit.epsilon(delta), 3, up=False)} at delta"
+        f" {delta:g}"
         for delta in (0.0, 1e-5)
     ]
     evidence = (

@@ -8,13 +8,13 @@ import html
 import textwrap
 import unicodedata
 from collections.abc import Mapping
-from decimal import ROUND_CEILING, Context
 from importlib.resources import files
 from typing import Any
 
+from dpnotes._validation import rounded
+
 STYLE = files("dpnotes.accounting").joinpath("statement.css").read_text("utf-8")
 WIDTH = 100  # of a page of text
-UP = Context(prec=4, rounding=ROUND_CEILING)  # levels are stated from above
 # characters that reorder others, and that no page has
 BIDI = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 CONTROL = ("Cc", "Cs", "Zl", "Zp")
@@ -180,7 +180,7 @@ def _level(value: float | str) -> str:
         return "infinity"
     if isinstance(value, str | bool):
         raise TypeError(f"a level must be a number, got {value!r}")
-    return f"{float(UP.create_decimal(repr(float(value)))):g}"
+    return rounded(float(value))
 
 
 def _listed(items: list[str]) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpnotes import _validation as check
-from dpnotes._validation import Floats
+from dpnotes._validation import Floats, rounded
 from dpnotes.accounting import PrivacyProfile
 from dpnotes.auditing._region import (
     FINE,
@@ -252,16 +252,16 @@ class AuditReport:
     def _facts(self) -> dict[str, str]:
         facts = {}
         if self.claim is not None:
-            claimed = _pairs("epsilon", self.claim.epsilon, "delta", DELTAS)
+            claimed = _pairs("epsilon", self.claim.epsilon, "delta", DELTAS, up=True)
             facts["claim"] = f"{self.claim.mechanism}, {self.adjacency}: {claimed}"
         epsilons = _pairs("", self.epsilon, "delta", DELTAS)
         return facts | {
             "epsilon at least": epsilons,
             "delta at least": _pairs("", self.delta, "epsilon", EPSILONS),
-            "mu at least": f"{self.mu:.4g}",
+            "mu at least": rounded(self.mu, up=False),
             "best test": (
-                f"true-positive rate at least {self.tpr(LOW_RATE):.4g} at"
-                f" false-positive rate {LOW_RATE:g}"
+                f"true-positive rate at least {rounded(float(self.tpr(LOW_RATE)), up=False)}"
+                f" at false-positive rate {LOW_RATE:g}"
             ),
             "strategy": self.strategy,
             "runs": f"{self.runs}, {self.seconds:.1f} s".removesuffix(", nan s"),
@@ -283,6 +283,8 @@ class AuditReport:
         return float(found) if found.ndim == 0 else found
 
 
-def _pairs(name: str, of: Callable[[float], Any], at: str, values: Any) -> str:
-    found = [f"{name} {of(value):.4g} at {at} {value:g}".strip() for value in values]
+def _pairs(
+    name: str, of: Callable[[float], Any], at: str, values: Any, *, up: bool = False
+) -> str:
+    found = [f"{name} {rounded(of(v), up=up)} at {at} {v:g}".strip() for v in values]
     return ", ".join(found)

@@ -678,3 +678,16 @@ def test_the_description_of_the_parts_is_a_copy():
     both.parameters["parts"][0]["sigma"] = 100.0
     assert both.parameters["parts"][0]["sigma"] == 2.0
     statement(both).verify()
+
+
+@pytest.mark.parametrize("sigma", np.linspace(0.5, 8.0, 16))
+def test_a_printed_level_is_not_below_the_level(sigma):
+    """Half of all numbers are above their nearest one of four digits."""
+    profile = gaussian(sigma=float(sigma))
+    told = re.findall(
+        r"epsilon ([\d.]+) at|alarms: ([\d.]+) %|advantage ([\d.]+)", str(profile)
+    )
+    shown = [float("".join(groups)) for groups in told]
+    exact = [profile.epsilon(1e-5), 100 * profile.tpr(0.001), profile.advantage]
+    for each, level in zip(shown, exact, strict=True):
+        assert level <= each <= level * 1.01
