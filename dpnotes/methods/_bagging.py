@@ -14,12 +14,12 @@ from dpnotes import accounting
 from dpnotes._validation import Features, at_least_one
 from dpnotes.mechanisms import draw_subsets
 from dpnotes.methods._answers import short_seeds
-from dpnotes.methods._private import PROTECTS_N, Learned, PrivateClassifier, Records
-from dpnotes.methods._teachers import Teachers, fit_teachers
+from dpnotes.methods._private import PROTECTS_N, Learned, Records
+from dpnotes.methods._teachers import Ensemble, Teachers
 
 
 @dataclass(eq=False, repr=False)
-class Bagging(PrivateClassifier):
+class Bagging(Ensemble):
     """Majority vote of models, each trained on a random subsample, with the exact
     guarantee of releasing the models.
 
@@ -89,13 +89,11 @@ class Bagging(PrivateClassifier):
     delta: float | None = None
     _: KW_ONLY
     subsample: int = None  # type: ignore[assignment]
-    estimator: Any = None
     n_models: int = 1
     replace: bool = True
     scheme: str = "independent"
     adjacency: str = "zero-out"
     n: int | None = None
-    n_jobs: int | None = None
 
     _adjacencies = accounting.ADJACENCIES
     _least_classes = 1
@@ -150,14 +148,8 @@ class Bagging(PrivateClassifier):
         if self.random_state is not None or self.noise_seed is None:
             learn_seed = short_seeds(self.random_state, 1)[0]
         subsets = draw_subsets(records.n, **drawn, seed=draw_seed)
-        learner = DecisionTreeClassifier() if self.estimator is None else self.estimator
-        models = fit_teachers(
-            learner,
-            records,
-            subsets,
-            seed=learn_seed,
-            n_jobs=self.n_jobs,
-            together=self.noise_seed is not None,
+        models = self._teach(
+            records, subsets, default=DecisionTreeClassifier(), seed=learn_seed
         )
         return Learned(profile, models, exact=False)
 

@@ -270,7 +270,7 @@ class DPBag(StudentVote):
         )
         learner = self._student_learner(LogisticRegression(max_iter=1000))
         default = LogisticTeachers(device=self.device)
-        teachers = self._teach(records, cut, default=default, seed=learn_seed)
+        teachers = self._teach(records, cut.subsets(), default=default, seed=learn_seed)
         n_queries = len(public) if most is None else min(most, len(public))
         starts = range(0, n_queries, QUERIES)
         asked = public[:n_queries]

@@ -197,7 +197,7 @@ class FilteredVote(TeacherVote):
             seed=derived_seed(seed, 2),
         )
         default = LogisticTeachers(device=self.device)
-        teachers = self._teach(records, cut, default=default, seed=learn_seed)
+        teachers = self._teach(records, cut.subsets(), default=default, seed=learn_seed)
         if confidence > 0 and not isinstance(teachers.models, list):
             # models of a learner that give no confidence fail here
             teachers.confident(np.zeros_like(records.X[:1]), confidence)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,56 +162,49 @@ class LossPerturbation(WeightRelease):
         l2 = positive("l2", self.l2)
         max_iterations = at_least_one("max_iterations", self.max_iterations)
         within = 1.0 if seed is not None else 1 - OUTPUT
-        bounds: dict[str, Any] = {"n_classes": n_classes, "norm": self.norm}
         task = linear_task(
             X,
             codes,
-            n=self.n,
-            intercept=self.intercept,
+            n_classes=n_classes,
             gradient_fraction=NEAR,
-            **bounds,
+            **self._chosen("n", "norm", "intercept"),
         )
-        bounds |= {"regulariser": task.loss.n * l2, "bias": self.intercept}
+        penalty = task.loss.n * l2
         noise = objective_perturbation(
             within * epsilon,
             within * delta,
-            adjacency=self.adjacency,
-            analysis=self.analysis,
-            **bounds,
+            n_classes=n_classes,
+            regulariser=penalty,
+            bias=self.intercept,
+            **self._chosen("norm", "adjacency", "analysis"),
         )
+        penalty += noise.regulariser
         shape = (n_classes, task.X.shape[1])
-        linear = np.stack(
-            [_linear_term(shape, noise, one) for one in streams(seed, n_repeats)]
-        )
-        penalty = task.loss.n * l2 + noise.regulariser
-        # the gradients are checked anew
-        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-            rough, few = (
-                max(ROUGH * task.loss.norm, task.solver_tolerance),
-                min(ROUGH_ITERATIONS, max_iterations),
-            )
-            start = task.fit(
-                penalty,
-                tolerance=rough,
-                max_iterations=few,
-                dtype=np.float32,
-                device=self.device,
-            )
-            weights = -linear / penalty
-            if len(task.X):
-                problem: dict[str, Any] = {
-                    "n_classes": n_classes,
-                    "l2": penalty / len(task.X),
-                    "device": self.device,
-                }
-                problem |= {
-                    "tolerance": task.solver_tolerance,
-                    "max_iterations": max_iterations,
-                }
-                models = learners.fit_perturbed_logistic(
-                    task.X, task.y, linear=linear, start=start, **problem
+        drawn = [_linear_term(shape, noise, one) for one in streams(seed, n_repeats)]
+        linear = np.stack(drawn)
+        weights = -linear / penalty
+        if len(task.X):
+            # the gradients are checked anew
+            with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+                start = task.fit(
+                    penalty,
+                    tolerance=max(ROUGH * task.loss.norm, task.solver_tolerance),
+                    max_iterations=min(ROUGH_ITERATIONS, max_iterations),
+                    dtype=np.float32,
+                    device=self.device,
                 )
-                weights = np.asarray(models.weights, dtype=np.float64)
+                models = learners.fit_perturbed_logistic(
+                    task.X,
+                    task.y,
+                    linear=linear,
+                    start=start,
+                    n_classes=n_classes,
+                    l2=penalty / len(task.X),
+                    tolerance=task.solver_tolerance,
+                    max_iterations=max_iterations,
+                    device=self.device,
+                )
+            weights = np.asarray(models.weights, dtype=np.float64)
         weights = task.minimised(weights, penalty=penalty, linear=linear)
         if seed is None:
             weights = np.stack(
@@ -251,28 +243,25 @@ class LossPerturbation(WeightRelease):
     def _profile(
         self, loss: LinearLoss, noise: ObjectiveNoise, penalty: float, *, proved: bool
     ) -> PrivacyProfile:
-        pair, theorem, remark = (
-            pure(self.epsilon, adjacency=self.adjacency),
-            "Theorem 3",
-            "",
-        )
-        if self.delta > 0:
-            pair, theorem = (
-                approximate(self.epsilon, self.delta, adjacency=self.adjacency),
-                "Theorem 4",
-            )
+        remark = ""
+        pair = approximate(self.epsilon, self.delta, adjacency=self.adjacency)
+        theorem = "Theorem 4"
+        if self.delta == 0:
+            pair = pure(self.epsilon, adjacency=self.adjacency)
+            theorem = "Theorem 3"
         source = f"van der Maaten and Hannun (2020), {theorem}"
         if self.analysis == "tight":
-            how: dict[str, Any] = {
-                "sigma": noise.sigma,
-                "rate": noise.rate,
-                "adjacency": self.adjacency,
-            }
-            norm = math.hypot(loss.norm, float(loss.intercept))
             exact = loss_perturbation(
-                n_classes=loss.n_classes, regulariser=penalty, norm=norm, **how
+                n_classes=loss.n_classes,
+                regulariser=penalty,
+                norm=math.hypot(loss.norm, float(loss.intercept)),
+                sigma=noise.sigma,
+                rate=noise.rate,
+                adjacency=self.adjacency,
             )
-            pair, source = pair if proved else exact, exact.source
+            source = exact.source
+            if not proved:
+                pair = exact
         elif self.analysis == "split":
             source += ", constants sharpened in the private-prediction chapter"
         elif self.delta == 0:
@@ -299,12 +288,11 @@ class LossPerturbation(WeightRelease):
         )
         if proved:
             source += "; Iyengar et al. (2019) for the output noise"
+        status = noise.status
+        if status == "proved" and not proved:
+            status = "assumption"
         return pair.with_(
-            status=(
-                "assumption"
-                if noise.status == "proved" and not proved
-                else noise.status
-            ),
+            status=status,
             assumption=public if proved else exactly + public,
             source=source,
             remark=remark,

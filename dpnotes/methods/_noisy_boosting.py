@@ -20,7 +20,6 @@ from dpnotes._validation import (
     Features,
     Floats,
     Integers,
-    at_least,
     at_least_one,
     positive,
     real,
@@ -31,6 +30,7 @@ from dpnotes.methods._private import Learned, LogitRelease, Records
 from dpnotes.preprocessing import PublicScaler
 
 LEAST, MOST = 20, 100  # chosen grids: one more for each column
+# bins for each of a grid's two columns, and the fraction of a step that is taken
 BINS, RATE = 4, 0.5
 DIGITS = 26  # binary ones of a gradient, so that sums of 2^27 of them are exact
 # of which so many are those of a row, where a gradient is multiplied by it
@@ -115,10 +115,6 @@ class NoisyBoosting(LogitRelease):
     n_trees : int, >= 1, optional
         Number of grids in the fourth part. Default: 20 more than there are columns, at
         most 100.
-    bins : int, in [2, 16], optional
-        Number of bins for each of a grid's two columns. Default: 4.
-    learning_rate : float, in (0, 1], optional
-        Fraction of each step that is taken. Default: 0.5.
     adjacency : {"zero-out", "replace-one", "add-remove"}
         Definition of neighbouring data sets: one record is made empty, replaced, or
         added or removed. Replacing needs nearly twice the noise.
@@ -133,9 +129,9 @@ class NoisyBoosting(LogitRelease):
         seeing the earlier sums.
     features_ : ndarray of int64, shape [n_grids, 2]
         Columns of each grid; a grid of one column has the same column twice.
-    thresholds_ : ndarray of float64, shape [n_grids, 2, bins - 1]
+    thresholds_ : ndarray of float64, shape [n_grids, 2, 3]
         Thresholds of each grid.
-    logits_ : ndarray of float64, shape [n_grids, bins^2, n_classes]
+    logits_ : ndarray of float64, shape [n_grids, 16, n_classes]
         Contributions of the cells to the logits of the classes.
     linear_ : ndarray of float64, shape [d + 1, n_classes]
         Weights of the centred columns and of the constant.
@@ -163,22 +159,20 @@ class NoisyBoosting(LogitRelease):
     delta: float
     _: KW_ONLY
     bounds: tuple[ArrayLike, ArrayLike] = (-1.0, 1.0)
-    linear_share: float | None = None
-    n_trees: int | None = None
-    bins: int | None = None
-    learning_rate: float | None = None
+    linear_share: float = None  # type: ignore[assignment]
+    n_trees: int = None  # type: ignore[assignment]
     adjacency: str = "zero-out"
 
     _adjacencies = ("zero-out", "replace-one", "add-remove")
 
     def _rules(self, n: int | None, d: int, n_classes: int) -> dict[str, Any]:
-        rules = {"n_trees": min(LEAST + d, MOST), "bins": BINS, "learning_rate": RATE}
-        if n is None:
-            return {**rules, "linear_share": None}
-        least, more, half = LINEAR
-        numbers = math.sqrt(d * max(n_classes - 1, 1))
-        heard = n / (self._noise() * numbers)
-        return {**rules, "linear_share": least + more / (1 + (heard / half) ** 2)}
+        share = None
+        if n is not None:
+            least, more, half = LINEAR
+            numbers = math.sqrt(d * max(n_classes - 1, 1))
+            heard = n / (self._noise() * numbers)
+            share = least + more / (1 + (heard / half) ** 2)
+        return {"n_trees": min(LEAST + d, MOST), "linear_share": share}
 
     def _noise(self) -> float:
         """Standard deviation of the noise that one sum of entries in [0, 1] needs."""
@@ -187,11 +181,8 @@ class NoisyBoosting(LogitRelease):
         return sigma * (1 + (self.adjacency == "replace-one"))
 
     def _learn(self, records: Records) -> Learned:
-        own: Any = self  # defaults have replaced None
-        bins = at_least("bins", own.bins, 2, most=("the largest number", 16))
-        rate = real("learning_rate", own.learning_rate, high=1, open_low=True)
-        n_trees = at_least_one("n_trees", own.n_trees)
-        linear = real("linear_share", own.linear_share, high=sum(LINEAR[:2]))
+        n_trees = at_least_one("n_trees", self.n_trees)
+        linear = real("linear_share", self.linear_share, high=sum(LINEAR[:2]))
         randomness = self._randomness()
         box = boxed(self.bounds, records.X)
         sums = _Sums(records, self._noise(), self.adjacency, randomness.generator(0))
@@ -220,12 +211,13 @@ class NoisyBoosting(LogitRelease):
         promise: dict[tuple[int, int], float] = {}
 
         def step(columns: tuple[int, int], share: float) -> None:
-            limits = thresholds(columns, bins)
+            limits = thresholds(columns, BINS)
             cells = _cells(records.X, columns, limits)
-            values, gain = _newton(*sums.grid(cells, bins**2, share), bins, odds=d)
-            sums.logits += rate * values[cells]
-            grids.append((columns, limits, rate * values))
-            promise[columns] = gain * (1 - rate) ** 2
+            values, gain = _newton(*sums.grid(cells, BINS**2, share), BINS, odds=d)
+            values *= RATE
+            sums.logits += values[cells]
+            grids.append((columns, limits, values))
+            promise[columns] = gain * (1 - RATE) ** 2
 
         left = 1 - linear - sum(SHARES.values())
         shares = {name: left * part for name, part in OF_GRIDS.items()}

@@ -216,7 +216,10 @@ class PATE(StudentVote):
 
         public = public[:queries]
         teachers = self._teach(
-            records, partition, default=DecisionTreeClassifier(), seed=learn_seed
+            records,
+            partition.subsets(),
+            default=DecisionTreeClassifier(),
+            seed=learn_seed,
         )
         counts = teachers.vote_counts(public)
         released, answered = self._release(

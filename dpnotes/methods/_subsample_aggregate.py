@@ -16,8 +16,14 @@ from dpnotes.accounting import ADJACENCIES, soft_vote_beta
 from dpnotes.mechanisms import Partitions, soft_vote, stream
 from dpnotes.methods._answers import InferenceBudget, derived_seed
 from dpnotes.methods._linear_estimators import checked_epsilon_delta, guarantee_text
-from dpnotes.methods._private import Fitted, Learned, PrivateClassifier, Records
-from dpnotes.methods._teachers import Teachers, fit_teachers, models_for, partitions_of
+from dpnotes.methods._private import Fitted, Learned, Records
+from dpnotes.methods._teachers import (
+    Ensemble,
+    Teachers,
+    fit_teachers,
+    models_for,
+    partitions_of,
+)
 
 L2 = 1e-4  # of the default learner
 TOLERANCE = 1e-4  # on its gradient; no guarantee rests on it
@@ -125,7 +131,7 @@ def equal_shards(n: int, *, n_models: int, seed: int) -> Partitions:
 
 
 @dataclass(eq=False, repr=False)
-class SubsampleAggregate(PrivateClassifier):
+class SubsampleAggregate(Ensemble):
     """Soft majority vote of models that are trained on disjoint shards, for a budget of
     queries.
 
@@ -216,11 +222,9 @@ class SubsampleAggregate(PrivateClassifier):
     _: KW_ONLY
     answers: int = 100
     n_models: int = None  # type: ignore[assignment]
-    estimator: Any = None
     l2: float = L2
     adjacency: str = "zero-out"
     analysis: str = "tight"
-    n_jobs: int | None = None
     device: str = "auto"
 
     _adjacencies = ADJACENCIES

@@ -370,8 +370,39 @@ def partitions_of(
     return Partitions(chunks[:n], joining, n_chunks)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class Ensemble(PrivateClassifier):
+    """Base class of classifiers whose models are each trained on other records.
+
+    Parameters
+    ----------
+    estimator : object, optional
+        The models' learner: a scikit-learn classifier, or a learner with ``fit_many``.
+    n_jobs : int or None
+        Number of joblib workers for scikit-learn learners.
+    """
+
+    estimator: Any = None
+    n_jobs: int | None = None
+
+    def _teach(
+        self, records: Records, subsets: Any, *, default: Any, seed: int
+    ) -> Teachers:
+        """Train a model on each subset, with the default learner if ``estimator`` is
+        None; all in one call only if the noise is seeded.
+        """
+        return fit_teachers(
+            default if self.estimator is None else self.estimator,
+            records,
+            subsets,
+            seed=seed,
+            n_jobs=self.n_jobs,
+            together=self.noise_seed is not None,
+        )
+
+
 @dataclass(eq=False, repr=False)
-class TeacherVote(PrivateClassifier):
+class TeacherVote(Ensemble):
     """Base class of classifiers that answer by a private vote of teachers on disjoint
     shards of the records.
 
@@ -399,10 +430,8 @@ class TeacherVote(PrivateClassifier):
     epsilon: float | None = None
     delta: float | None = None
     _: KW_ONLY
-    estimator: Any = None
     n_models: int = None  # type: ignore[assignment]
     adjacency: str = "zero-out"
-    n_jobs: int | None = None
 
     _adjacencies: ClassVar[Sequence[str]] = ("zero-out", "add-remove")
 
@@ -418,23 +447,6 @@ class TeacherVote(PrivateClassifier):
                 f" n_models={n_models}"
             )
         return n_models
-
-    def _teach(
-        self, records: Records, partitions: Partitions, *, default: Any, seed: int
-    ) -> Teachers:
-        """Train a teacher on each shard, with the default learner if ``estimator``
-        is None.
-        """
-        learner = default if self.estimator is None else self.estimator
-        together = self.noise_seed is not None
-        return fit_teachers(
-            learner,
-            records,
-            partitions.subsets(),
-            seed=seed,
-            n_jobs=self.n_jobs,
-            together=together,
-        )
 
 
 def models_for(n: int | None, n_classes: int) -> int | None:
