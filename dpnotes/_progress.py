@@ -43,7 +43,9 @@ def counted(things: Iterable[Thing], total: int) -> Iterator[Thing]:
     had.
     """
     fit = _under_way.get()
-    if fit is None or fit.has_bar or not (sys.stderr and sys.stderr.isatty()):
+    # whatever stands there for the standard error, if anything
+    at_terminal = getattr(sys.stderr, "isatty", bool)()
+    if fit is None or fit.has_bar or not at_terminal:
         yield from things
         return
     from tqdm import tqdm

@@ -16,16 +16,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dpnotes._validation import CONTINUOUS, MOST_CLASSES, Booleans
 from dpnotes.data._dataset import Dataset, cut
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST = MOST_CLASSES  # also of a column's categories
 # records, and records of each class: so that each third of a file has some
@@ -115,8 +113,6 @@ class OwnDataset(Dataset):
         """Labels by class code, as numbers if all are numbers; the last entry is for
         empty records, not for a class.
         """
-        import pandas as pd
-
         numbers = pd.to_numeric(
             pd.Series(self.class_names, dtype=object), errors="coerce"
         )
@@ -420,8 +416,6 @@ def _kind(values: pd.Series) -> str:
 
 def _read(path: Path, target: str) -> tuple[pd.DataFrame, str]:
     """Read the table with all its columns, and the name of the target column."""
-    import pandas as pd
-
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     try:
@@ -503,8 +497,6 @@ def _header(path: Path) -> list[str]:
 
 
 def _arrays(path: Path, target: str) -> tuple[pd.DataFrame, str]:
-    import pandas as pd
-
     with np.load(path, allow_pickle=False) as arrays:
         if not {"X", target} <= set(arrays):
             raise ValueError(
@@ -737,8 +729,6 @@ def _cell(value: Any) -> str:
 
 def _numbers(values: pd.Series) -> pd.Series:
     """Each value as a float; NaN if it is not a number."""
-    import pandas as pd
-
     return pd.to_numeric(values, errors="coerce").astype(np.float64)
 
 
@@ -754,8 +744,6 @@ def _values(values: Any, known: Any) -> pd.Series:
     """Each value as a float, NaN if it is none: days since 1970 if the bounds are
     dates.
     """
-    import pandas as pd
-
     if not _are_dates(known):
         return _numbers(pd.Series(values))
     # read separately, so that no value decides how another one is read
@@ -775,8 +763,6 @@ def _codes(cells: pd.Series, known: Iterable[Any]) -> NDArray[np.int64]:
     """Place of each cell among the known names, by its text or else by its value;
     ``len(names)`` if it has none.
     """
-    import pandas as pd
-
     names = [_cell(name) for name in known]
     exact = {name: code for code, name in enumerate(names)}
     values = dict[float, int]()
@@ -795,8 +781,6 @@ def _distinct(cells: pd.Series) -> list[str]:
     """Distinct labels, sorted by size if they are numbers and alphabetically if they
     are text.
     """
-    import pandas as pd
-
     distinct = pd.Series(cells.unique(), dtype=object)
     numbers = _numbers(distinct)
     return (
