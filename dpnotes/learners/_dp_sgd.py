@@ -39,6 +39,7 @@ from dpnotes.learners._devices import (
     choose_device,
     fit_groups,
     full_float32,
+    image_layout,
     slices,
     spawned_seed,
     torch_generator,
@@ -372,7 +373,7 @@ def fit_dp_sgd_network(
     losses: list[float] = []
     for model in range(len(settings.noise_multiplier)):
         network = build(torch_generator(settings.seed, model, WEIGHTS))
-        network = network.to(where, data.dtype).to(memory_format=torch.channels_last)
+        network = network.to(where, data.dtype).to(memory_format=image_layout(where))
         # has seen no example
         template = deepcopy(network).cpu().eval()
         with one_thread(), full_float32():
@@ -408,7 +409,7 @@ def _train(
         x = images[batch[0]]
         y = labels[batch[0]]
         if x.ndim == 4:
-            x = x.contiguous(memory_format=torch.channels_last)
+            x = x.contiguous(memory_format=image_layout(x.device))
         gradients = [torch.zeros_like(value) for value in trained]
         # micro-batches of equal size, the last a little smaller
         parts = max(1, -(-len(x) // most))

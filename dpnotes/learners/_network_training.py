@@ -21,7 +21,12 @@ from dpnotes import _validation as check
 from dpnotes._progress import counted
 from dpnotes._validation import Floats, Integers
 from dpnotes.learners._descent import Checkpoint, Optimizer, Progress, digest
-from dpnotes.learners._devices import chunk_size, free_bytes, slices
+from dpnotes.learners._devices import (
+    chunk_size,
+    free_bytes,
+    image_layout,
+    slices,
+)
 
 PADDING = 4  # pixels on each side
 OFFSETS = 2 * PADDING + 1  # places of the crop along one side
@@ -309,11 +314,8 @@ def _alone(start: Start, training: Training) -> tuple[Weights, list[Tensor], Ste
     """Parameters of one network, those that are trained, and its step by PyTorch's
     own differentiation.
     """
-    network = (
-        start.network.to(training.images.device)
-        .to(memory_format=torch.channels_last)
-        .train()
-    )
+    where = training.images.device
+    network = start.network.to(where).to(memory_format=image_layout(where)).train()
     trained: list[Tensor] = [
         parameter for parameter in network.parameters() if parameter.requires_grad
     ]
