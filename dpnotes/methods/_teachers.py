@@ -108,7 +108,8 @@ def _fit_quietly(
     these records and the seed.
     """
     try:
-        with _own_draws(seed):
+        with _draws_kept():
+            _draw_from(seed)
             model = _fit_alone(learner, X, codes, n_classes, seed)
             model.predict(X[:1])
     except Exception:  # any failure would be one that private records decide
@@ -117,22 +118,29 @@ def _fit_quietly(
 
 
 @contextmanager
-def _own_draws(seed: int) -> Iterator[None]:
-    """Let the global generators start from the seed: some learners draw from them,
-    and other teachers would advance them by as much as their records decide.
-    """
+def _draws_kept() -> Iterator[None]:
+    """Give the global generators back as they were."""
     torch = sys.modules.get("torch")
     before = random.getstate(), np.random.get_state()  # noqa: NPY002
     with nullcontext() if torch is None else torch.random.fork_rng():
-        if torch is not None:
-            torch.manual_seed(seed)
-        random.seed(seed)
-        np.random.seed(seed)  # noqa: NPY002
         try:
             yield
         finally:
             random.setstate(before[0])
             np.random.set_state(before[1])  # noqa: NPY002
+
+
+def _draw_from(seed: int) -> None:
+    """Let the global generators start from the seed: some learners draw from them,
+    and other teachers would advance them by as much as their records decide.
+    """
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.default_generator.manual_seed(seed)
+        if torch.cuda.is_initialized():
+            torch.cuda.manual_seed_all(seed)
 
 
 @dataclass(frozen=True)
@@ -264,8 +272,7 @@ class Teachers:
         """
         if isinstance(self.models, list):
             silent = np.full(len(X), self.n_classes)
-            asked = [_said(model, "predict", X, silent) for model in self.models]
-            votes = np.stack(asked)
+            votes = np.stack(_told(self.models, "predict", X, silent))
         else:
             votes = np.asarray(self.models.votes(X.copy()))
         counted = (votes >= 0) & (votes < self.n_classes) & self.present[:, None]
@@ -283,8 +290,16 @@ class Teachers:
         if not isinstance(self.models, list):
             return np.asarray(self.models.confidence(X.copy()) >= least)
         silent = np.zeros((len(X), 1))
-        shares = [_said(model, "predict_proba", X, silent) for model in self.models]
+        shares = _told(self.models, "predict_proba", X, silent)
         return np.stack([share.max(axis=1) >= least for share in shares])
+
+
+def _told(
+    models: list[Any], method: str, X: Features, silent: NDArray[Any]
+) -> list[NDArray[np.number]]:
+    """What each model says of the rows, as if it were asked alone."""
+    with _draws_kept():
+        return [_said(model, method, X, silent) for model in models]
 
 
 def _said(
@@ -296,8 +311,8 @@ def _said(
     try:
         # a copy for each: a model that works in place would tell the next one, and
         # whoever holds the rows, of its records
-        with _own_draws(0):
-            said = np.asarray(getattr(model, method)(X.copy()))
+        _draw_from(0)
+        said = np.asarray(getattr(model, method)(X.copy()))
     except Exception:  # any failure would be one that private records decide
         return silent
     fits = (
