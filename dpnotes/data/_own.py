@@ -482,6 +482,12 @@ def _header(path: Path) -> list[str]:
             content.decode(encoding, errors="replace"),
             f", encoding={encoding!r}",
         )
+    # readers end a line there, writers do not quote it: one record would become two
+    if re.search(r"\r(?!\n)", text):
+        raise ValueError(
+            f"{path} is damaged: a carriage return stands without a line feed; replace"
+            " it by a space"
+        )
     header = text.partition("\n")[0]
     if (separator := max(",;\t|", key=header.count)) != ",":
         how += f", sep={separator!r}" + ", decimal=','" * (separator != "|")

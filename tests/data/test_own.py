@@ -273,6 +273,7 @@ def test_each_fault_is_named(load, table, change, public, how, message):
         ("mine.csv", b"", "is empty, or a damaged .csv file"),
         ("mine.csv", b"a,a,b\n1,2,3\n", "columns of distinct names, got 'a' twice"),
         ("mine.csv", b"a,b\n1,2\n1,2,3\n", "is damaged: line 3 has too many cells"),
+        ("mine.csv", b"a,b\nx\ry,2\n", "is damaged: a carriage return"),
         ("mine.npz", b"no archive", "is empty, or a damaged .npz file"),
         ("mine.txt", b"a", "a table must be a .csv or .npz file, got [^;]*$"),
         (
