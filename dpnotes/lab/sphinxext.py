@@ -23,6 +23,7 @@ from sphinx.util import logging
 
 from dpnotes import __version__, accounting
 from dpnotes._extras import REPOSITORY, repository_source
+from dpnotes.lab import folds
 from dpnotes.lab.chapters import Chapter, all_chapters, pages
 from dpnotes.lab.figures import NARROW
 
@@ -174,6 +175,7 @@ def use_executed(app: Sphinx, docname: str, source: list[str]) -> None:
             for output in cell.get("outputs", ()):
                 output.get("data", {}).pop(NARROW, None)  # offer_narrow sees to it
         _fold_bookkeeping(notebook["cells"])
+        folds.fold_cells(notebook["cells"])
         source[0] = json.dumps(notebook)
         message, kind = (
             (
@@ -192,7 +194,7 @@ def use_executed(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def _fold_bookkeeping(cells: list[dict[str, Any]]) -> None:
-    """Fold the parameters, and move how to run a chapter and which rows were verified
+    """Move how to run a chapter and which rows were verified
     into a folded note at its end.
 
     The notebook that a reader downloads stays as it is.
@@ -204,11 +206,6 @@ def _fold_bookkeeping(cells: list[dict[str, Any]]) -> None:
         return ""
 
     for cell in cells:
-        if "parameters" in (tags := cell["metadata"].get("tags", [])):
-            cell["metadata"] |= {
-                "tags": [*tags, "hide-input"],
-                "mystnb": {"code_prompt_show": "Show the parameters"},
-            }
         if cell["cell_type"] == "markdown":
             cell["source"] = _HOW_TO_RUN.sub(moved, "".join(cell["source"]))
         for output in cell.get("outputs", ()):
@@ -223,7 +220,8 @@ def _fold_bookkeeping(cells: list[dict[str, Any]]) -> None:
                 "\n\n".join(reversed(notes))
             )
         )
-        cells.append({"cell_type": "markdown", "metadata": {}, "source": text})
+        note = {"cell_type": "markdown", "id": "about-this-page", "metadata": {}}
+        cells.append({**note, "source": text})
 
 
 def name_source(app: Sphinx, docname: str, source: list[str]) -> None:
@@ -380,6 +378,7 @@ def leave_constants(
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
+    folds.setup(app)
     app.connect("config-inited", link_repository)
     # before MyST takes its settings
     app.connect("config-inited", tell_minutes, priority=100)
