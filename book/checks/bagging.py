@@ -1,8 +1,9 @@
 """What the chapter on bagging says of the published rows."""
 
 from dpnotes import accounting
-from dpnotes.lab import bagging, ledger, scorecard
+from dpnotes.lab import bagging, ledger, scorecard, strip
 from dpnotes.lab.bagging import cells
+from dpnotes.lab.strip import Line
 from dpnotes.lab.verdicts import ACCURACY, above, every, verdict
 
 RUNS = cells.rows("bagging_table2a")
@@ -154,3 +155,12 @@ def memorising_attack():
     attack = bagging.tables.memorising_attack(**draw, trials=500)
     within = attack["exact"].between(attack["low"] - 1e-12, attack["high"])
     assert within.all()  # "within the confidence limits of the simulated rates"
+
+
+def strip_at_the_head():
+    lines = [
+        Line(1, "least delta at epsilon = 0", pattern="{:.2f}"),
+        Line(cell="bagging, k = 300", pattern="{:.1%}"),
+        Line(37, cell="DP-SGD, sigma = 200", pattern="{:.1%}"),
+    ]
+    return strip.values("bagging", lines, CARD)

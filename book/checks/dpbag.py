@@ -1,7 +1,8 @@
 """What the chapter on DPBag says of the published rows."""
 
 from dpnotes import accounting
-from dpnotes.lab import dpbag, experiments, ledger, scorecard
+from dpnotes.lab import dpbag, experiments, ledger, scorecard, strip
+from dpnotes.lab.strip import Line
 from dpnotes.lab.verdicts import Mean, above, compared, verdict
 
 ROWS = experiments.rows("dpbag_adult_logistic")
@@ -161,3 +162,16 @@ def many_partitions():
         "dpbag-many-most": f"{effect['label_gain'].abs().max():.1f}",
         "dpbag-many-auroc": f"{effect['auroc_gain'].abs().max():.1f}",
     }
+
+
+def strip_at_the_head():
+    lines = [
+        Line(24, "least delta at epsilon = 1", pattern="{:g}"),
+        Line(25, "least delta at which the loop gives at least", pattern="{:.2g}"),
+        Line(
+            26,
+            "labels of one partition by tight accounting divided by the published",
+            pattern="{:.2g}",
+        ),
+    ]
+    return strip.values("dpbag", lines, scorecard.cells("dpbag"))

@@ -5,9 +5,10 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 
-from dpnotes.lab import experiments, ledger, scorecard
+from dpnotes.lab import experiments, ledger, scorecard, strip
 from dpnotes.lab import intrinsic_sgd as isgd
 from dpnotes.lab.intrinsic_sgd import cells
+from dpnotes.lab.strip import Line
 
 SETTINGS = isgd.grids.settings("paper")
 IN_TEXT = {
@@ -162,3 +163,15 @@ def exposed_records():
     assert np.isinf(own["epsilon_low"]).all()
     assert (own[own["initial"] == "fixed"]["tpr"] == 1).all()
     return values
+
+
+def strip_at_the_head():
+    lines = [
+        Line(32, cell="epsilon intrinsic, Forest", pattern="{:.2f}"),
+        Line(30, "largest distance over all orders", pattern="{:g}"),
+        Line(
+            33,
+            "epsilon_i* if the constructed pair is one of the observed pairs, Adult",
+        ),
+    ]
+    return strip.values("isgd", lines, cells.cells())

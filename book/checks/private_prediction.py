@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from dpnotes.lab import experiments, ledger, scorecard
+from dpnotes.lab import experiments, ledger, scorecard, strip
 from dpnotes.lab import private_prediction as pp
 from dpnotes.lab.experiments import paper_table
+from dpnotes.lab.strip import Line
 from dpnotes.lab.verdicts import above, verdict
 
 DELTA = 1e-5
@@ -129,3 +130,12 @@ def attack_on_votes():
     # "answers reveal a larger epsilon than claimed"
     assert caught == {"published": True, "tight": False}
     assert (attack["audited"] <= attack["exact"]).all()
+
+
+def strip_at_the_head():
+    lines = [
+        Line(19, "epsilon of one answer", pattern="{:g}"),
+        Line(18, "published sigma over the exact one", pattern="{:.2g}"),
+        Line(15, "sensitivity of the minimiser", pattern="{:.2g}"),
+    ]
+    return strip.values("pp", lines, scorecard.cells("private_prediction"))

@@ -76,7 +76,7 @@ def open_fold(self: HTML5Translator, node: nodes.Element) -> None:
     classes = " ".join(node["classes"])
     self.body.append(f'<details class="fold fold-code hide {classes}">')
     name = _name_of_cell(self, node)
-    self.body.append(f'<summary>{name}</summary>\n')
+    self.body.append(f"<summary>{name}</summary>\n")
 
 
 def _name_of_cell(self: HTML5Translator, node: nodes.Element) -> str:

@@ -13,7 +13,6 @@ import inspect
 import json
 import os
 import re
-import tomllib
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ from sphinx.util import logging
 
 from dpnotes import __version__, accounting
 from dpnotes._extras import REPOSITORY, repository_source
-from dpnotes.lab import folds
+from dpnotes.lab import folds, ledger
 from dpnotes.lab.chapters import Chapter, all_chapters, pages
 from dpnotes.lab.figures import NARROW
 
@@ -126,17 +125,12 @@ def tell_facts(app: Sphinx, config: Config) -> None:
     and ``{{ exposed }}`` (the people whom bagging exposes in tradeoff.svg).
     """
     root = Path(app.srcdir)
-    published = root / "book" / "results" / "published"
-    claims = [
-        tomllib.loads(path.read_text(encoding="utf-8"))["claim"]
-        for path in published.glob("claims_*.toml")
-    ]
     exposed = accounting.bagging(n=60_000, subsample=5000).advantage
     scores = _glued(Chapter("scorecard", root))
     config.myst_substitutions |= {
-        "papers": len(claims),
+        "papers": len(ledger.PAPERS),
         "results": scores.get("score-results", ""),
-        "claims": sum(map(len, claims)),
+        "claims": len(ledger.LEDGER),
         "corrections": sum(page.parent.name == "corrections" for page in pages(root)),
         "outcomes": scores.get("score-bar", ""),
         "exposed": f"{100 * exposed:.0f} %",

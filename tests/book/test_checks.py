@@ -9,7 +9,7 @@ from dpnotes.lab import chapters
 from dpnotes.lab.chapters._checks import checks_file
 
 CHAPTERS = chapters.all_chapters()
-SHOWN = re.compile(r"\{glue:text\}`([^`]+)`")
+SHOWN = re.compile(r"\{glue:(?:text)?\}`([^`]+)`")
 GLUED = re.compile(r"\bglue\(\s*\"([^\"]+)")
 WRONG = """
 def counted():
@@ -62,4 +62,4 @@ def test_a_sentence_that_rows_contradict_is_named(tmp_path):
     with pytest.raises(chapters.BookError, match=wrong):
         chapters.values_of_text(chapter)
     path.write_text(WRONG.partition("def compared")[0], encoding="utf-8")
-    assert chapters.values_of_text(chapter) == {"toy-count": "3"}
+    assert chapters.values_of_text(chapter) == {"toy-count": 3}

@@ -213,6 +213,27 @@ def test_the_keyboard_reaches_what_a_mouse_does(tab):
     assert tab.evaluate("document.querySelector('main details.hide').open")
 
 
+def test_one_switch_opens_what_is_folded_and_is_remembered(tab):
+    page = (HTML / "book" / "bagging.html").as_uri()
+    opened = "[...document.querySelectorAll('main details.fold-{}')].map(d => d.open)"
+    tab.goto(page)
+    names = tab.locator("main details.fold > summary").all_inner_texts()
+    assert "Proof of Theorem 8.1" in names
+    assert any(name.startswith("Code of Fig. 8.1, ") for name in names)
+    assert tab.locator("main summary[aria-label]").count() == 0
+    for depth, proofs, code in (
+        ("the story", False, False),
+        ("with proofs", True, False),
+        ("with proofs and code", True, True),
+    ):
+        tab.get_by_label(depth, exact=True).check()
+        for _ in range(2):  # the next page, too
+            assert set(tab.evaluate(opened.format("proof"))) == {proofs}
+            assert set(tab.evaluate(opened.format("code"))) == {code}
+            tab.goto(page)
+    assert tab.faults == []
+
+
 def dead_links(tab):
     """Links of a page to files of the book that are not there."""
     targets = tab.evaluate("[...document.querySelectorAll('a[href]')].map(a => a.href)")

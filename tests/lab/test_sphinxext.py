@@ -182,14 +182,10 @@ def test_bookkeeping_is_one_folded_note_at_the_foot():
         "metadata": {},
         "source": ["# A\n\n", box, "Text."],
     }
-    settings, result = (
-        {"cell_type": "code", "metadata": {"tags": tags}}
-        for tags in (["parameters"], [])
-    )
-    cells = [title, settings, {**result, "outputs": [said]}]
+    code = {"cell_type": "code", "metadata": {}}
+    cells = [title, {**code}, {**code, "outputs": [said]}]
     sphinxext._fold_bookkeeping(cells)
     assert cells[0]["source"] == "# A\n\nText."
-    assert "hide-input" in settings["metadata"]["tags"]
     assert cells[2]["outputs"][0]["text"] == "a result\n"
     assert cells[3]["source"].splitlines()[2:] == [
         verified("bagging"),

@@ -37,7 +37,7 @@ def checks(chapter: Chapter) -> dict[str, Check]:
     }
 
 
-def values_of_text(chapter: Chapter) -> dict[str, str]:
+def values_of_text(chapter: Chapter) -> dict[str, object]:
     """Run the checks of a chapter, and return the values that its text shows.
 
     Raises
@@ -46,10 +46,10 @@ def values_of_text(chapter: Chapter) -> dict[str, str]:
         If a sentence is not true of the published rows; the message names the check and
         shows its line.
     """
-    values: dict[str, str] = {}
+    values: dict[str, object] = {}
     for name, check in checks(chapter).items():
         try:
-            found = check() or {}
+            values |= check() or {}
         except AssertionError as error:
             place = traceback.extract_tb(error.__traceback__)[-1]
             raise BookError(
@@ -57,5 +57,4 @@ def values_of_text(chapter: Chapter) -> dict[str, str]:
                 f" the text ({name}): {place.line}",
                 traceback.format_exc(),
             ) from None
-        values |= {key: str(value) for key, value in found.items()}
     return values

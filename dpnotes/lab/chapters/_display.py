@@ -40,23 +40,26 @@ def glue(name: str, value: object) -> None:
     display(data, metadata=metadata, raw=True)  # type: ignore[no-untyped-call]
 
 
-def values_cell(values: Mapping[str, str]) -> dict[str, Any]:
+def values_cell(values: Mapping[str, object]) -> dict[str, Any]:
     """Make an executed cell that saves values for the text, as `glue` does, and that
     no page shows.
 
     Parameters
     ----------
-    values : mapping of str to str
-        Values by name.
+    values : mapping of str to object
+        Values by name: text, numbers, or objects that also have an attribute ``html``.
     """
-    outputs = [
-        {
+    outputs = []
+    for name, value in values.items():
+        data = {f"{_RECORD}text/plain": repr(str(value))}
+        if html := getattr(value, "html", ""):
+            data[f"{_RECORD}text/html"] = html
+        output = {
             "output_type": "display_data",
-            "data": {f"{_RECORD}text/plain": repr(value)},
+            "data": data,
             "metadata": {"scrapbook": {"name": name, "mime_prefix": _RECORD}},
         }
-        for name, value in values.items()
-    ]
+        outputs.append(output)
     return {
         "cell_type": "code",
         "id": "values-of-the-text",

@@ -55,7 +55,7 @@ def execute(
     parameters: Mapping[str, object],
     output: Path,
     *,
-    values: Mapping[str, str] | None = None,
+    values: Mapping[str, object] | None = None,
     echo: bool = False,
 ) -> float:
     """Execute a chapter into a new notebook, which is written completely or not at all.
@@ -73,7 +73,7 @@ def execute(
     output : Path
         Path of the executed notebook; its folder is made. The metadata of the notebook
         hold the parameters and the digest.
-    values : mapping of str to str, optional
+    values : mapping of str to object, optional
         Values that the text shows, by name: see :func:`values_of_text`.
     echo : bool
         Whether to show, on standard error, the titles of the sections as they are
