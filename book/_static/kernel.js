@@ -98,6 +98,140 @@ const kernel = (() => {
     };
   }
 
+  // The transform of complex numbers in place; there are a power of two of them.
+  function fourier(real, imaginary, sign) {
+    const n = real.length;
+    for (let i = 1, j = 0; i < n; i += 1) {
+      let bit = n >> 1;
+      for (; j & bit; bit >>= 1) j ^= bit;
+      j ^= bit;
+      if (i < j) {
+        [real[i], real[j]] = [real[j], real[i]];
+        [imaginary[i], imaginary[j]] = [imaginary[j], imaginary[i]];
+      }
+    }
+    for (let size = 2; size <= n; size *= 2) {
+      const half = size / 2;
+      for (let k = 0; k < half; k += 1) {
+        const angle = sign * 2 * Math.PI * k / size;
+        const [c, s] = [Math.cos(angle), Math.sin(angle)];
+        for (let i = k; i < n; i += size) {
+          const j = i + half;
+          const [re, im] = [real[j] * c - imaginary[j] * s, real[j] * s + imaginary[j] * c];
+          [real[j], imaginary[j]] = [real[i] - re, imaginary[i] - im];
+          real[i] += re;
+          imaginary[i] += im;
+        }
+      }
+    }
+  }
+
+  // The losses > 0 of many equal releases together, in ascending order, with their probabilities. One release has a
+  // loss above l with probability `member(l)`, and `other(l)` without the record; all its losses are in [low, high].
+  function losses({ member, other, low, high }, times) {
+    const n = 2 ** 14;
+    const place = (step, use) => {
+      // each piece of the grid keeps both of its probabilities: it is divided between its ends
+      const first = Math.floor(low / step);
+      let [with_, without] = [member(first * step), other(first * step)];
+      for (let i = first, l = first * step; l < high; i += 1, l = i * step) {
+        const [p, q] = [with_ - member(l + step), without - other(l + step)];
+        [with_, without] = [with_ - p, without - q];
+        const rest = q > 0 ? p - q * Math.exp(Math.min(l, 700)) : p;
+        const up = Math.min(p, Math.max(0, rest / -Math.expm1(-step)));
+        use(i - first, l, p - up);
+        use(i - first + 1, l + step, up);
+      }
+      return first;
+    };
+    let [mean, square] = [0, 0];
+    place((high - low) / 2000, (_, l, p) => { mean += l * p; square += l * l * p; });
+    const spread = Math.sqrt(times * Math.max(0, square - mean * mean));
+    const step = (high - low + 24 * spread) / (n - 4);
+    const real = new Float64Array(n);
+    const imaginary = new Float64Array(n);
+    const first = times * place(step, (i, _, p) => { real[i] += p; });
+    fourier(real, imaginary, 1);
+    for (let i = 0; i < n; i += 1) {
+      const size = Math.hypot(real[i], imaginary[i]) ** times;
+      const angle = Math.atan2(imaginary[i], real[i]) * times;
+      real[i] = size * Math.cos(angle);
+      imaginary[i] = size * Math.sin(angle);
+    }
+    fourier(real, imaginary, -1);
+    const from = Math.round(times * mean / step) - first - n / 2;
+    const found = [];
+    for (let i = Math.max(from, 1 - first); i < from + n; i += 1) {
+      found.push([step * (first + i), Math.max(0, real[(i % n + n) % n] / n)]);
+    }
+    return found;
+  }
+
+  // many equal releases together; `directions` are the losses of one, with the record and without it
+  function together(directions, times) {
+    const tables = directions.map((direction) => {
+      const found = losses(direction, times);
+      const above = [[0, 0]]; // probabilities of all losses from here on, with the record and without it
+      for (let i = found.length - 1; i >= 0; i -= 1) {
+        const [l, p] = found[i];
+        const [with_, without] = above[above.length - 1];
+        above.push([with_ + p, without + p * Math.exp(-l)]);
+      }
+      return { found, above: above.reverse() };
+    });
+    const delta = (epsilon) => Math.max(0, ...tables.map(({ found, above }) => {
+      const step = found[1][0] - found[0][0];
+      const i = Math.max(0, Math.floor((epsilon - found[0][0]) / step) + 1);
+      if (i >= found.length) return 0;
+      return above[i][0] - Math.exp(Math.min(epsilon, 700)) * above[i][1];
+    }));
+    return { delta, tpr: tested(delta, Math.max(...tables.map(({ found }) => found[found.length - 1][0]))) };
+  }
+
+  // what a test finds, by the lines of all epsilons up to the largest loss
+  function tested(delta, most) {
+    const lines = Array.from({ length: 1500 }, (_, i) => {
+      const epsilon = most * (i / 1500) ** 2;
+      return [Math.exp(Math.min(epsilon, 700)), delta(epsilon)];
+    });
+    return (alpha) => {
+      let least = 1;
+      for (const [factor, missed] of lines) {
+        least = Math.min(least, missed + factor * alpha, 1 - (1 - missed - alpha) / factor);
+      }
+      return least;
+    };
+  }
+
+  // all steps of DP-SGD; each takes each record with probability `rate`
+  function dpSgd({ sigma: noise, rate, steps }) {
+    const at = (l) => (l <= Math.log1p(-rate) ? -Infinity : noise ** 2 * Math.log1p(Math.expm1(l) / rate) + 0.5);
+    const loss = (x) => Math.log1p(rate * Math.expm1((2 * x - 1) / (2 * noise ** 2)));
+    const below = (x) => (1 - rate) * normal(x / noise) + rate * normal((x - 1) / noise);
+    const above = (x) => (1 - rate) * normal(-x / noise) + rate * normal((1 - x) / noise);
+    const removed = { low: Math.log1p(-rate), high: loss(1 + 8.5 * noise) };
+    const added = { low: -loss(8.5 * noise), high: -Math.log1p(-rate) };
+    return together([
+      { ...removed, member: (l) => above(at(l)), other: (l) => normal(-at(l) / noise) },
+      { ...added, member: (l) => normal(at(-l) / noise), other: (l) => below(at(-l)) },
+    ], steps);
+  }
+
+  // several answers by soft votes: the sum of their losses or their zero-concentrated guarantee, whichever says more
+  function softVotes({ beta, answers }) {
+    if (answers === 1) return softVote({ beta });
+    const width = 2 * beta;
+    const rho = answers * beta ** 2 / 2;
+    const other = (l) => Math.min(1, Math.max(0, Math.expm1((width - l) / 2) / Math.expm1(width)));
+    const member = (l) => softVote({ beta }).tpr(other(l));
+    const summed = together([{ low: -width, high: width, member, other }], answers);
+    const orders = Array.from({ length: 400 }, (_, i) => 1 + 1e-3 * 1e7 ** (i / 399));
+    const concentrated = (epsilon) => Math.min(1, ...orders.map((order) =>
+      Math.exp((order - 1) * (rho * order - epsilon) + order * Math.log1p(-1 / order)) / (order - 1)));
+    const delta = (epsilon) => Math.min(summed.delta(epsilon), concentrated(epsilon));
+    return { delta, tpr: tested(delta, answers * width) };
+  }
+
   // the least epsilon at which a mechanism has this delta, by halving
   function epsilon({ delta }, target) {
     let high = 1;
@@ -128,7 +262,7 @@ const kernel = (() => {
     return lead < 0 ? loses : 1 - loses;
   }
 
-  return { approximate, bagging, density, epsilon, gaussian, laplace, laplaceWins, normal, quantile, randomisedResponse, sigma, softVote };
+  return { approximate, bagging, density, dpSgd, epsilon, gaussian, laplace, laplaceWins, normal, quantile, randomisedResponse, sigma, softVote, softVotes };
 })();
 
 if (typeof module !== "undefined") module.exports = kernel; // node, in the tests

@@ -15,19 +15,30 @@ function element(name, attributes = {}, ...children) {
 //   sliders   [{ name, text, values, start, show }]: `values` are the stops, `show` writes one of them
 //   draw      (values by name, width) => { shapes: elements of SVG, height, text: a sentence under the picture }
 //   controls  further elements below the sliders
+//   groups    { look: name }: sliders with this `group` are together, in its colour, with a box that hides it; `draw` is
+//             given the set `hidden`, and the address of the page keeps what was chosen
 // It is drawn again when a slider moves and when its width changes. Gives the function that draws it.
-function live(still, { label, sliders, draw, controls = [] }) {
+function live(still, { label, sliders, draw, controls = [], groups = {} }) {
+  const kept = new URLSearchParams(Object.keys(groups).length ? location.hash.slice(1) : "");
   const picture = element("svg", { role: "img", "aria-label": label });
   const sentence = element("p", { "aria-live": "polite" });
-  const inputs = sliders.map(({ name, text, values, start, show = String }) => {
+  const boxes = Object.entries(groups).map(([look, name]) => {
+    const box = element("input", { type: "checkbox" });
+    box.checked = kept.get("hidden")?.split(" ").includes(look) !== true;
+    return { look, box, rows: element("fieldset", { class: look }, element("legend", {}, element("label", {}, box, ` ${name}`))) };
+  });
+  const inputs = sliders.map(({ name, text, values, start, group, show = String }) => {
     const id = `slider-${document.querySelectorAll(".live").length}-${name}`;
     const input = element("input", { id, type: "range", min: 0, max: values.length - 1, step: 1, name });
-    input.value = values.indexOf(start);
+    const place = values.indexOf(Number(kept.get(name) ?? start));
+    input.value = place >= 0 ? place : values.indexOf(start);
     const shown = element("output", { for: id });
     const row = element("div", { class: "slider" }, element("label", { for: id }, text), shown, input);
-    return { name, values, show, input, shown, row };
+    boxes.find(({ look }) => look === group)?.rows.append(row);
+    return { name, values, show, input, shown, row, group };
   });
-  const made = element("div", { class: "live" }, picture, ...inputs.map(({ row }) => row), ...controls, sentence);
+  const alone = inputs.filter(({ group }) => !group).map(({ row }) => row);
+  const made = element("div", { class: "live" }, picture, ...alone, ...boxes.map(({ rows }) => rows), ...controls, sentence);
   still.before(made);
   still.classList.add("still");
 
@@ -39,12 +50,21 @@ function live(still, { label, sliders, draw, controls = [] }) {
       shown.textContent = show(values[name]);
       input.setAttribute("aria-valuetext", shown.textContent);
     }
-    const { shapes, height, text } = draw(values, width);
+    const hidden = new Set(boxes.filter(({ box }) => !box.checked).map(({ look }) => look));
+    const { shapes, height, text } = draw(values, width, hidden);
     picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
     picture.replaceChildren(...shapes);
     sentence.textContent = text;
   };
-  inputs.forEach(({ input }) => input.addEventListener("input", redraw));
+  const keep = () => {
+    redraw();
+    if (!boxes.length) return;
+    const chosen = new URLSearchParams(inputs.map(({ name, values, input }) => [name, values[input.value]]));
+    const hidden = boxes.filter(({ box }) => !box.checked).map(({ look }) => look);
+    if (hidden.length) chosen.set("hidden", hidden.join(" "));
+    history.replaceState(null, "", `#${chosen}`);
+  };
+  [...inputs.map(({ input }) => input), ...boxes.map(({ box }) => box)].forEach((input) => input.addEventListener("input", keep));
   new ResizeObserver(redraw).observe(made);
   redraw();
   return redraw;
@@ -342,6 +362,61 @@ function sameAdvantage(still) {
   live(still, { label, sliders, draw });
 }
 
+const tens = (from, to) => Array.from({ length: 10 * (to - from) + 1 }, (_, i) => {
+  const round = [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8][i % 10];
+  return Number(`${round}e${from + Math.floor(i / 10)}`);
+});
+
+// Four mechanisms, with the sliders of each, and three numbers of each curve.
+function explore(still) {
+  const names = { bagging: "bagging", gaussian: "Gaussian noise", "dp-sgd": "DP-SGD", votes: "votes" };
+  const table = element("table", { class: "table" });
+  const known = {}; // of each mechanism the last curve, which only its own sliders change
+  const of = (look, settings, make) => {
+    const asked = JSON.stringify(settings);
+    if (known[look]?.asked !== asked) known[look] = { asked, made: make(settings) };
+    return known[look].made;
+  };
+  const draw = (values, width, hidden) => {
+    const { n, k, models, noise, times, sigma, rate, steps, beta, answers } = values;
+    const all = {
+      bagging: of("bagging", { n, subsample: Math.min(k, n), models }, kernel.bagging),
+      gaussian: of("gaussian", { sigma: noise / Math.sqrt(times) }, kernel.gaussian),
+      "dp-sgd": of("dp-sgd", { sigma, rate, steps }, kernel.dpSgd),
+      votes: of("votes", { beta, answers }, kernel.softVotes),
+    };
+    const x = { from: 1e-5, to: 1, log: true, ticks: [1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1], show: power, label: "false-positive rate" };
+    const curves = [{ name: "nothing to learn", look: "nothing", f: (alpha) => alpha, end: 0.003 }];
+    const heads = ["", "advantage", "true positives at 0.1 % false ones", `epsilon at delta ${power(1e-5)}`];
+    const rows = [element("tr", {}, ...heads.map((head) => element("th", { scope: "col" }, head)))];
+    for (const [look, mechanism] of Object.entries(all)) {
+      if (hidden.has(look)) continue;
+      curves.push({ name: names[look], look, f: mechanism.tpr, end: 2e-5 });
+      const epsilon = mechanism.delta(1e4) > 1e-5 ? "none" : digits(kernel.epsilon(mechanism, 1e-5), 3);
+      const facts = [digits(mechanism.delta(0), 3), digits(mechanism.tpr(0.001), 3), epsilon];
+      const cells = facts.map((fact) => element("td", {}, fact));
+      rows.push(element("tr", {}, element("th", { scope: "row", class: look }, names[look]), ...cells));
+    }
+    table.replaceChildren(...rows);
+    const y = { ...x, label: "largest true-positive rate" };
+    return { shapes: chart(width, 380, { x, y, curves }), height: 380, text: "" };
+  };
+  const sliders = [
+    { group: "bagging", name: "n", text: "records n", values: tens(2, 6), start: 60000, show: several },
+    { group: "bagging", name: "k", text: "drawn for each model k", values: tens(1, 5), start: 5000, show: several },
+    { group: "bagging", name: "models", text: "models N", values: Array.from({ length: 100 }, (_, i) => i + 1), start: 1 },
+    { group: "gaussian", name: "noise", text: "noise / sensitivity", values: Array.from({ length: 196 }, (_, i) => (i + 5) / 10), start: 5 },
+    { group: "gaussian", name: "times", text: "answers", values: Array.from({ length: 100 }, (_, i) => i + 1), start: 1 },
+    { group: "dp-sgd", name: "sigma", text: "noise multiplier", values: Array.from({ length: 24 }, (_, i) => (i + 7) / 10), start: 1.4 },
+    { group: "dp-sgd", name: "rate", text: "sample rate", values: tens(-3, -1), start: 0.01 },
+    { group: "dp-sgd", name: "steps", text: "steps", values: [1, ...tens(1, 4)], start: 1000, show: several },
+    { group: "votes", name: "beta", text: "inverse temperature", values: tens(-2, 0), start: 0.1 },
+    { group: "votes", name: "answers", text: "answers", values: [1, 2, 5, ...tens(1, 3)], start: 100, show: several },
+  ];
+  const label = "Largest true-positive rate of a membership test at each false-positive rate, for four mechanisms.";
+  live(still, { label, sliders, draw, groups: names, controls: [table] });
+}
+
 // What an epsilon means for one person.
 function meaning(still) {
   const draw = ({ epsilon, delta }, width) => {
@@ -418,6 +493,7 @@ const FIGURES = {
     caption: "What the guarantee allows a membership test, for bagging and for Gaussian noise of the same advantage. The curve of bagging stays level down to the rarest false alarms; under Gaussian noise a test that is hardly ever wrong finds hardly anybody..",
   },
   "fig-choose": { make: meaning },
+  "fig-explorer": { make: explore },
 };
 
 document.addEventListener("DOMContentLoaded", () => {

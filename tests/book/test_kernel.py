@@ -95,3 +95,27 @@ def test_a_vote_with_laplace_noise_is_won_as_often_as_an_integral_says():
         inside = lambda x, lead=lead: noise.pdf(x) * noise.cdf(x + lead)  # noqa: E731
         exact, _ = integrate.quad(inside, -80, 80, points=[-lead, 0], limit=200)
         assert found == pytest.approx(exact, abs=ROUND)
+
+
+@pytest.mark.needs("node")
+def test_many_releases_are_nearly_what_the_library_has():
+    """The grid of the browser is coarser, which no reader of a figure sees."""
+    descents = [(0.7, 0.01, 10), (1.4, 0.01, 1000), (2.8, 0.1, 1000)]
+    votes = [(0.1, 10), (0.1, 100), (1.0, 10)]
+    exact = [
+        accounting.dp_sgd(noise_multiplier=sigma, sample_rate=rate, steps=steps)
+        for sigma, rate, steps in descents
+    ]
+    exact += [accounting.soft_vote(beta=beta, answers=count) for beta, count in votes]
+    rates = [1e-5, 1e-3, 0.1, 0.9]
+    program = """
+    const { descents, votes, rates } = given;
+    const all = descents.map(([sigma, rate, steps]) => kernel.dpSgd({ sigma, rate, steps }));
+    all.push(...votes.map(([beta, answers]) => kernel.softVotes({ beta, answers })));
+    console.log(JSON.stringify(all.map((m) => [m.delta(0), kernel.epsilon(m, 1e-5), rates.map(m.tpr)])));
+    """
+    found = node(program, {"descents": descents, "votes": votes, "rates": rates})
+    for profile, (advantage, epsilon, tpr) in zip(exact, found, strict=True):
+        assert advantage == pytest.approx(profile.advantage, rel=2e-3)
+        assert epsilon == pytest.approx(profile.epsilon(1e-5), rel=2e-3)
+        assert tpr == pytest.approx(profile.tpr(rates), rel=3e-3)

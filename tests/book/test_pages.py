@@ -9,12 +9,11 @@ from importlib.resources import files
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import numpy as np
 import pytest
 import yaml
 
 from dpnotes import accounting
-from dpnotes.lab import chapters, explorer
+from dpnotes.lab import chapters
 from dpnotes.lab.store import book_folder
 
 HTML = book_folder() / "_build" / "html"
@@ -360,90 +359,47 @@ PALE_TEXT = """() => {
 }"""
 
 
-EXPLORER = HTML / "book" / "explorer.html"
-
-SETTINGS = [
-    {},
-    {
-        "n": 30,
-        "k": 20,
-        "N": 10,
-        "noise": 1.5,
-        "times": 9,
-        "sigma": 4,
-        "q": -1,
-        "T": 2,
-        "beta": 0,
-        "B": 1,
-    },
-    {
-        "n": 25,
-        "k": 45,
-        "N": 1,
-        "noise": 20.0,
-        "times": 1,
-        "sigma": 0,
-        "q": -3,
-        "T": 4,
-        "beta": -2,
-        "B": 3,
-    },
-]
-
-SHOWN = """async places => {
-  const view = document.getElementById('tradeoff-explorer').view;
-  for (const [name, place] of Object.entries(places)) view.signal(`at_${name}`, place);
-  await view.runAsync();
-  const tuples = Object.keys(view._runtime.data).flatMap(name => view.data(name));
-  const found = {};
-  for (const {method, alpha, tpr} of tuples) {
-    if (typeof tpr === 'number') (found[method] ??= {})[alpha] = tpr;
-  }
-  return Object.fromEntries(Object.entries(found).map(([method, points]) => [method, Object.entries(points)]));
-}"""
+MOVED = {
+    "foundations/guarantee": ["fig-guarantee-drift", "fig-guarantee-slider"],
+    "foundations/composition": ["fig-composition-drift"],
+    "foundations/votes": ["fig-votes-opening"],
+    "foundations/attacks": ["fig-attacks-slider"],
+    "bagging": ["fig-bagging-tradeoff"],
+    "choosing_epsilon": ["fig-choose"],
+    "explorer": ["fig-explorer"],
+}
 
 
-@pytest.mark.parametrize("moved", SETTINGS)
-def test_curves_are_those_of_the_library(tab, moved):
-    tab.goto(EXPLORER.as_uri())
-    tab.wait_for_function("document.getElementById('tradeoff-explorer').view")
-    places = {slider.name: slider.start for slider in explorer.SLIDERS} | moved
-    shown = tab.evaluate(SHOWN, places)
-    assert sorted(shown) == sorted(explorer.NAMES)
-    values = {name: explorer.value_of(name, place) for name, place in places.items()}
-    for method, points in shown.items():
-        alphas, rates = np.array([[float(alpha), rate] for alpha, rate in points]).T
-        assert sorted(alphas) == pytest.approx(explorer.RATES, rel=1e-12)
-        known = explorer.profile(method, values)
-        assert rates == pytest.approx(1 - known.tradeoff(alphas), rel=1e-4)
-        row = tab.locator(
-            f"#tradeoff-explorer-facts tr:has-text('{method}') td"
-        ).all_inner_texts()
-        expected = (
-            known.advantage,
-            1 - known.tradeoff(1e-3),
-            known.epsilon(explorer.DELTA),
-        )
-        assert [
-            np.inf if text == "none" else float(text) for text in row
-        ] == pytest.approx(expected, rel=6e-3)
-    assert (
-        tab.locator("#tradeoff-explorer output").first.inner_text()
-        == f"{values['n']:,.0f}"
-    )
+@pytest.mark.parametrize("page", MOVED)
+def test_every_slider_moves_its_figure_by_the_keyboard(tab, page):
+    visit(tab, f"book/{page}.html")
+    for name in MOVED[page]:
+        figure = tab.locator(f"#{name} .live")
+        for slider in figure.locator("input[type=range]").all():
+            seen = set()
+            for key in ("Home", "End"):
+                slider.focus()
+                tab.keyboard.press(key)
+                seen.add(figure.locator("svg").inner_html() + figure.inner_text())
+            assert len(seen) == 2
+            tab.keyboard.press("Home")
     assert tab.faults == []
 
 
-def test_sliders_can_be_moved_by_the_keyboard(tab):
-    tab.goto(EXPLORER.as_uri())
-    tab.wait_for_function("document.getElementById('tradeoff-explorer').view")
-    slider = tab.get_by_label("bagging: models N")
-    slider.focus()
+def test_the_explorer_hides_a_mechanism_and_keeps_its_state_in_the_address(tab):
+    visit(tab, "book/explorer.html")
+    tab.get_by_label("models N").focus()
     tab.keyboard.press("ArrowRight")
-    assert (
-        tab.evaluate("document.getElementById('tradeoff-explorer').view.signal('at_N')")
-        == 2
-    )
+    tab.get_by_label("DP-SGD").uncheck()
+    assert tab.locator("#fig-explorer td").count() == 9  # three numbers of three
+    address = tab.url
+    tab.goto((HTML / "book" / "index.html").as_uri())
+    tab.goto(address)
+    assert tab.locator("#fig-explorer td").count() == 9
+    two = accounting.bagging(n=60_000, subsample=5000, n_models=2).advantage
+    shown = tab.locator("#fig-explorer tr:has-text('bagging') td").first
+    assert float(shown.inner_text()) == pytest.approx(two, rel=6e-3)
+    assert tab.faults == []
 
 
 def test_bells_can_be_moved_and_guessed_by_the_keyboard(tab):

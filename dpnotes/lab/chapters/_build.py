@@ -201,8 +201,8 @@ def _say(what: str, outcome: float | str) -> None:
 MARGINS = {"top": "20mm", "right": "18mm", "bottom": "20mm", "left": "18mm"}
 PAPER = {"format": "A4", "margin": MARGINS, "scale": 0.9}
 WIDTH = 730  # CSS pixels between the margins of A4 at that scale
-# pages about names of functions, which are read on a screen
-LEFT_OUT = ("api",)
+# names of functions and long tables are read on a screen
+LEFT_OUT = ("api", "evidence")
 
 
 STYLE, PREPARE = (
@@ -213,7 +213,7 @@ STYLE, PREPARE = (
 
 def print_book(root: Path | None = None) -> Path:
     """Print the built book as ``_build/book.pdf``: a cover, the contents, and the pages
-    with numbers and running heads, without the interface.
+    with numbers and running heads, without the interface and the evidence.
 
     Formulas and tables that are wider than the paper are scaled down; if one still does
     not fit, this is an error. Folded code and long lists are left out; other folded
@@ -255,7 +255,7 @@ def print_book(root: Path | None = None) -> Path:
             cut += [f"{page.stem}: {text}" for text in tab.evaluate(PREPARE)]
             part = Path(folder) / f"{number}.pdf"
             tab.pdf(path=part, outline=True, **paper)
-            title = tab.evaluate("document.querySelector('h1').innerText")
+            title = tab.evaluate("document.querySelector('article h1').innerText")
             parts.append((title.strip("# \n"), part, len(PdfReader(part).pages)))
         if cut:
             raise BookError(
@@ -314,7 +314,7 @@ def _heads(parts: Sequence[tuple[str, Path, int]], before: int) -> str:
         for _ in range(count):
             number += 1
             heads.append(
-                f'<p class="head"><span>{escape(title)}</span><b>{number}</b></p>'
+                f'<p class="running"><span>{escape(title)}</span><b>{number}</b></p>'
             )
     return "".join(heads)
 
