@@ -138,7 +138,7 @@ import sys
 import dpnotes.data, dpnotes.learners, dpnotes.methods
 import dpnotes.lab.backlog, dpnotes.lab.chapters, dpnotes.lab.cli
 import dpnotes.lab.guarantee, dpnotes.lab.own_training
-assert not {"torch", "sklearn"} & {*sys.modules}
+assert not {"torch", "sklearn", "scipy.stats"} & {*sys.modules}
 import numpy
 import dpnotes.auditing, dpnotes.comparing, dpnotes.preprocessing
 for name in dir(dpnotes.methods):

@@ -8,7 +8,8 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special, stats
+import scipy
+from scipy import special
 
 from dpnotes import _validation as check
 from dpnotes.accounting._curves import LARGEST_EXPONENT
@@ -292,7 +293,7 @@ def one_run_p_value(
         special.expit(check.real("epsilon", epsilon)),
         check.real("delta", delta, high=1.0),
     )
-    at_least = float(stats.binom.sf(correct - 1, guesses, q))
+    at_least = float(scipy.stats.binom.sf(correct - 1, guesses, q))
     if correct == 0 or delta == 0:
         return min(1.0, at_least)
     slack = _largest_mean_below(correct, guesses, float(q))
@@ -308,7 +309,7 @@ def _largest_mean_below(correct: int, guesses: int, q: float) -> float:
     size = 256 + max(0, correct - int(guesses * q))  # beyond the mode
     while True:
         size = min(2 * size, correct)
-        below = stats.binom.pmf(
+        below = scipy.stats.binom.pmf(
             np.arange(correct - 1, correct - 1 - size, -1), guesses, q
         )
         means = np.cumsum(below) / np.arange(1, size + 1)

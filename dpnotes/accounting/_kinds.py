@@ -63,7 +63,8 @@ from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import special, stats
+import scipy
+from scipy import special
 
 from dpnotes._validation import Floats, floats
 from dpnotes.accounting._curves import (
@@ -318,7 +319,7 @@ class GaussianRelease(Release):
         return np.where(np.isfinite(epsilon), value, 0.0) + 0.0  # no negative zero
 
     def tradeoff(self, alpha: Floats) -> Floats:
-        return floats(stats.norm.cdf(stats.norm.isf(alpha) - self.mu))
+        return floats(special.ndtr(-special.ndtri(alpha) - self.mu))
 
     def merged(self, terms: Terms) -> GaussianRelease:
         """Exact composition: the variances of the log-likelihood ratios add."""
@@ -821,7 +822,7 @@ def binomial_counts(
     neighbouring numbers are counted together as the largest of them, which is the
     private side.
     """
-    drawn = stats.binom(trials, probability)
+    drawn = scipy.stats.binom(trials, probability)
     counts = range(trials + 1)
     first = bisect_left(counts, True, key=lambda count: drawn.cdf(count) > UNLIKELY)
     last = bisect_left(counts, True, key=lambda count: drawn.sf(count) <= UNLIKELY)

@@ -16,7 +16,7 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-from scipy import signal
+import scipy
 
 from dpnotes._validation import Floats, floats
 from dpnotes.accounting._curves import Atoms
@@ -106,7 +106,10 @@ class Losses:
         if min(len(one.masses), len(two.masses)) <= DIRECT:
             masses, cut = np.convolve(one.masses, two.masses), CUT
         else:
-            masses, cut = signal.fftconvolve(one.masses, two.masses), CUT_OF_TRANSFORMS
+            masses, cut = (
+                scipy.signal.fftconvolve(one.masses, two.masses),
+                CUT_OF_TRANSFORMS,
+            )
             # rounding, seen where negative
             infinite = min(1.0, infinite - 2 * float(np.minimum(masses, 0.0).sum()))
             masses = np.maximum(masses, 0.0)

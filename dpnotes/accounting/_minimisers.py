@@ -30,7 +30,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy import interpolate, special, stats
+import scipy
+from scipy import special
 
 from dpnotes import _validation as check
 from dpnotes._validation import Floats
@@ -765,8 +766,8 @@ def _largest_table(others: int) -> Any:
     z = np.arange(LOWEST, HIGHEST + STEP / 2, STEP)
     u = np.arange(-HIGHEST, 12.0, 0.1)
     missed = -np.expm1(others * special.log_ndtr(math.sqrt(2) * z[:, None] + u))
-    return interpolate.make_interp_spline(
-        z, np.log((missed * stats.norm.pdf(u)).sum(1) * 0.1), k=7
+    return scipy.interpolate.make_interp_spline(
+        z, np.log((missed * scipy.stats.norm.pdf(u)).sum(1) * 0.1), k=7
     )
 
 

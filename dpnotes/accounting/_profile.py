@@ -17,7 +17,7 @@ from typing import Any, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy import special
 
 from dpnotes import _validation as check
 from dpnotes._validation import Floats, floats, rounded
@@ -824,7 +824,7 @@ def _mu_at(release: Release, epsilon: Floats) -> Floats:
     """
     left = release.worst(epsilon) - FAILURE
     found = largest_mu(epsilon, np.clip(left, 1e-300, LARGEST_DELTA))
-    low = stats.norm.isf(np.clip(1 - left, 1e-300, 1.0) / 2)
+    low = -special.ndtri(np.clip(1 - left, 1e-300, 1.0) / 2)
     near_one = low + np.hypot(low, np.sqrt(2 * epsilon))
     found = np.where(left > LARGEST_DELTA, near_one, found)
     return np.where(left > 0, found, 0.0)

@@ -10,7 +10,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import special, stats
+import scipy
+from scipy import special
 
 from dpnotes import _validation as check
 from dpnotes._validation import Floats, floats
@@ -466,7 +467,7 @@ def _copies(n: int, subsample: int) -> tuple[Floats, Floats, float]:
         copies, masses = copies[1:], masses[1:]
     else:
         # counted together with larger numbers
-        masses[0] -= stats.binom.pmf(0, subsample, 1 / n)
+        masses[0] -= scipy.stats.binom.pmf(0, subsample, 1 / n)
     # as exact as the probability that the record is drawn at all
     drawn = at_least_once([(subsample, 1 / n)])
     return copies, masses * (drawn / masses.sum()), lost

@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import special, stats
+import scipy
+from scipy import special
 
 from dpnotes._validation import Floats
 
@@ -194,7 +195,7 @@ def bounded_range_delta(epsilon: float, *, width: float, answers: int = 1) -> fl
     high = np.clip(np.expm1(larger - width) / np.expm1(-width), 0.0, 1.0)
     above = -np.expm1(np.minimum(epsilon - (answers * larger - fewer * width), 0.0))
     return float(
-        (above * stats.binom.pmf(answers - fewer, answers, high)).sum(-1).max()
+        (above * scipy.stats.binom.pmf(answers - fewer, answers, high)).sum(-1).max()
     )
 
 
@@ -230,6 +231,6 @@ def _flipped_delta(
     down = special.log_expit(-moved) - special.log_expit(-log_odds)
     loss = heads * up[:, None] + (times - heads) * down[:, None]  # [pairs, times + 1]
     # under the distribution with the record
-    mass = stats.binom.pmf(heads, times, special.expit(moved)[:, None])
+    mass = scipy.stats.binom.pmf(heads, times, special.expit(moved)[:, None])
     above = -np.expm1(np.minimum(epsilon - loss, 0.0))
     return float((above * mass).sum(-1).max())

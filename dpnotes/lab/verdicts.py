@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from scipy import stats
+from scipy import special
 
 LEVEL = 0.025  # of one side: an interval of 95 per cent
 # a tie of accuracies: the papers print no more digits, and repeats of our own rows
@@ -135,7 +135,7 @@ class Mean:
             return self.value, self.value
         if math.isinf(self.variance):
             return -math.inf, math.inf
-        reach = math.sqrt(self.variance) * float(stats.t.isf(level, self.freedom))
+        reach = math.sqrt(self.variance) * float(-special.stdtrit(self.freedom, level))
         return self.value - reach, self.value + reach
 
 

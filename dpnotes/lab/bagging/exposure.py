@@ -11,8 +11,8 @@ from fractions import Fraction
 from itertools import permutations, product
 from typing import Any
 
-from scipy.optimize import brentq
-from scipy.stats import norm
+import scipy
+from scipy.special import ndtri
 
 from dpnotes import accounting
 
@@ -95,7 +95,7 @@ def noise_for_tpr(tpr: float, *, sample_rate: float, steps: int) -> float:
     # the grid
     while excess(low) < 0:
         low -= STEP
-    root = brentq(excess, low, high, xtol=5e-4) if low < high else limit
+    root = scipy.optimize.brentq(excess, low, high, xtol=5e-4) if low < high else limit
     return math.exp(root + 5e-4)
 
 
@@ -103,7 +103,7 @@ def mu_for_tpr(tpr: float) -> float:
     """Mu of the Gaussian mechanism at which a test with 0.1% false positives has at
     best that true-positive rate.
     """
-    return float(norm.ppf(tpr) - norm.ppf(FALSE_POSITIVE_RATE))
+    return float(ndtri(tpr) - ndtri(FALSE_POSITIVE_RATE))
 
 
 def limiting_noise(mu: float, *, sample_rate: float, steps: int) -> float:

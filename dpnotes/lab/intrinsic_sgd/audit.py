@@ -10,7 +10,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from dpnotes import learners
 from dpnotes._validation import Features, Integers
@@ -150,7 +150,7 @@ def likelihood_ratio(
     # in standard deviations from the mean without the record
     thresholds = np.linspace(-3, mu + 3, 181)
     true, false = (
-        np.round(test_runs * stats.norm.sf(thresholds - mean)).astype(int).tolist()
+        np.round(test_runs * special.ndtr(mean - thresholds)).astype(int).tolist()
         for mean in (mu, 0.0)
     )
     pairs = [counts(*errors, test_runs) for errors in zip(true, false, strict=True)]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from dpnotes import data, learners, methods
 from dpnotes._validation import Features
@@ -178,7 +178,9 @@ def utility(
         "noise_sigma": used,
         "gain": float((scores - plain).mean()) if counted else None,
         "gain_t": (
-            float(stats.ttest_rel(scores, plain).statistic) if full != used else None
+            float(scipy.stats.ttest_rel(scores, plain).statistic)
+            if full != used
+            else None
         ),
         "n_models": scores.size,
         **_origin(setting, device),

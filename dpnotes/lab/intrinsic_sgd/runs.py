@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import stats
-from scipy.spatial.distance import pdist
+import scipy
 
 from dpnotes import learners
 from dpnotes._validation import Features, Integers
@@ -274,7 +273,9 @@ def sensitivities(weights: Features) -> dict[str, float]:
     """
     apart = (weights[:, 1:] - weights[:, :1]).astype(np.float64)
     return {
-        "observed": max(float(pdist(run).max()) for run in weights),
+        "observed": max(
+            float(scipy.spatial.distance.pdist(run).max()) for run in weights
+        ),
         "neighbours": float(np.linalg.norm(apart, axis=2).max()),
         "means": float(np.linalg.norm(apart.mean(axis=0), axis=1).max()),
     }
@@ -286,7 +287,10 @@ def normality(weights: Features) -> Features:
     """
     tested = weights[:, :TESTED_DATASETS].swapaxes(0, 1)
     return np.array(
-        [[stats.shapiro(values).pvalue for values in column.T] for column in tested]
+        [
+            [scipy.stats.shapiro(values).pvalue for values in column.T]
+            for column in tested
+        ]
     )
 
 
@@ -303,7 +307,7 @@ def sample(quantity: str, weights: Features, *, seed: int) -> Features:
         return normality(weights).ravel()
     if quantity != "both":
         groups = weights if quantity == "data" else weights.swapaxes(0, 1)
-        return np.concatenate([pdist(group) for group in groups])
+        return np.concatenate([scipy.spatial.distance.pdist(group) for group in groups])
     R, S, _ = weights.shape
     generator = np.random.default_rng(seed)
     first, second = (
