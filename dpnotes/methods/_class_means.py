@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpnotes._gate import clipped
 from dpnotes._validation import Features, Floats, Integers, positive
 from dpnotes.accounting import PrivacyProfile
-from dpnotes.methods._linear import calibrated, noisy, streams
+from dpnotes.methods._linear import calibrated, noisy
 from dpnotes.methods._linear_estimators import checked_epsilon_delta
 from dpnotes.methods._private import Learned, Linear, LogitRelease, Records
 
@@ -97,20 +95,24 @@ class ClassMeans(LogitRelease):
     _adjacencies = ("zero-out", "replace-one", "add-remove")
 
     def _learn(self, records: Records) -> Learned:
-        seed = self._randomness().noise
-        n_classes = len(records.classes)
         released, deviation, profile = self._released(
-            *records.labelled(), n_classes, streams(seed, 1)
+            *records.labelled(),
+            len(records.classes),
+            self._randomness().generator(0),
         )
-        coef, intercept = _discriminant(released[0], deviation)
+        coef, intercept = _discriminant(released, deviation)
         model = Linear(coef / float(self.norm), intercept)
         return Learned(profile, model, model.named())
 
     def _released(
-        self, X: Features, codes: Integers, n_classes: int, seeds: Any
+        self,
+        X: Features,
+        codes: Integers,
+        n_classes: int,
+        generator: np.random.Generator | None,
     ) -> tuple[Floats, float, PrivacyProfile]:
-        """Noisy sums in units of the norm, for each seed [n_classes, d + 1], the
-        standard deviation of the noise of one number, and the guarantee of one release.
+        """Noisy sums in units of the norm, shape [n_classes, d + 1], the standard
+        deviation of the noise of one number, and the guarantee.
         """
         epsilon, delta = checked_epsilon_delta(self.epsilon, self.delta)
         norm = positive("norm", self.norm)
@@ -129,12 +131,9 @@ class ClassMeans(LogitRelease):
         deviation = how.get("sigma", 0.0)
         if delta == 0:
             deviation = math.sqrt(X.shape[1] + 2) / how["rate"]
-        rows = np.asarray(X, dtype=np.float64)
-        if len(rows):
-            rows = np.asarray(clipped(rows, norm) / norm, dtype=np.float64)
-        sums = _sums(rows, codes, n_classes)
-        scales = np.ones(n_classes)
-        released = np.stack([noisy(sums, seed, scales=scales, **how) for seed in seeds])
+        # the gate has shortened the rows
+        sums = _sums(X.astype(np.float64) / norm, codes, n_classes)
+        released = noisy(sums, generator, scales=np.ones(n_classes), **how)
         about = {
             "status": "proved",
             "assumption": f"norm={norm:g} is public",

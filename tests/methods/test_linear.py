@@ -264,10 +264,12 @@ def test_what_a_record_adds_to_the_sums_does_not_depend_on_the_others():
 def test_noise_of_class_means_has_the_stated_distribution(adjacency, pure, gaussian):
     """Norms at 1e-3 with fixed seeds; a scale 5% off must be noticed."""
     X, y = np.zeros((50, 4)), np.zeros(50, int)
-    (one, least, _), (other, sigma, _) = (
-        ClassMeans(2.0, delta, adjacency=adjacency)._released(X, y, 3, streams(1, 800))
-        for delta in (0.0, 1e-3)
-    )
+    drawn = []
+    for delta in (0.0, 1e-3):
+        model = ClassMeans(2.0, delta, adjacency=adjacency)
+        parts = [model._released(X, y, 3, one) for one in streams(1, 800)]
+        drawn.append((np.stack([part[0] for part in parts]), parts[0][1]))
+    (one, least), (other, sigma) = drawn
     start = np.array([[0, 0, 0, 0, 50 * COUNT], [0] * 5, [0] * 5])
     norms = np.linalg.norm(one - start, axis=2).ravel()
     assert follows(norms, stats.gamma(5, scale=pure / 2))
