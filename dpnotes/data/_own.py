@@ -76,6 +76,11 @@ class PublicColumn:
         """Whether the column holds numbers or dates, rather than categories."""
         return not isinstance(self.known[0], str)
 
+    @property
+    def n_features(self) -> int:
+        """Number of features: one, or one for each category."""
+        return 1 if self.is_number else len(self.known)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OwnDataset(Dataset):
@@ -116,16 +121,10 @@ class OwnDataset(Dataset):
         numbers = pd.to_numeric(
             pd.Series(self.class_names, dtype=object), errors="coerce"
         )
-        text = (
-            numbers.isna().any()
-            or not numbers.is_unique
-            or any(re.match(r"0\d", name) for name in self.class_names)
-        )
-        return (
-            np.array([*self.class_names, ""])
-            if text
-            else np.append(numbers, numbers.max() + 1)
-        )
+        padded = any(re.match(r"0\d", name) for name in self.class_names)
+        if padded or numbers.isna().any() or not numbers.is_unique:
+            return np.array([*self.class_names, ""])
+        return np.append(numbers, numbers.max() + 1)
 
     @property
     def encoding(self) -> tuple[PublicColumn, ...]:
@@ -254,13 +253,13 @@ def load_file(
         faults,
         private=private,
     )
-    there = y < len(classes) if classes and not private else np.ones(len(y), dtype=bool)
+    there = np.ones(len(y), dtype=bool)
+    if classes and not private:
+        there = y < len(classes)
     table, y = table[there], y[there]
     if len(table) < LEAST:
         faults.append(f"there must be at least {LEAST} records")
-    if sum(1 if column.is_number else len(column.known) for column in columns) > len(
-        table
-    ):
+    if sum(column.n_features for column in columns) > len(table):
         faults.append("there are more features than records: is the table transposed?")
     if faults:
         told = "\n- ".join([f"{path} cannot be used:", *faults])
@@ -648,11 +647,9 @@ def _from_records(cells: pd.Series, numbers: pd.Series) -> Known | str:
             "numbers and text: declare [low, high] (text then counts as missing) or the"
             " categories"
         )
-    return (
-        f"text of more than {MOST} categories"
-        if cells.nunique() > MOST
-        else tuple(_distinct(cells))
-    )
+    if cells.nunique() > MOST:
+        return f"text of more than {MOST} categories"
+    return tuple(_distinct(cells))
 
 
 def _said(known: Any, *, has_numbers: bool) -> Known | str:
@@ -722,13 +719,11 @@ def _cell(value: Any) -> str:
     and one form for truth values.
     """
     if isinstance(value, float | np.floating):
-        return (
-            ""
-            if np.isnan(value)
-            else str(int(value))
-            if float(value).is_integer()
-            else repr(float(value))
-        )
+        if np.isnan(value):
+            return ""
+        if float(value).is_integer():
+            return str(int(value))
+        return repr(float(value))
     text = str(value).strip()
     return text.capitalize() if text.lower() in ("true", "false") else text
 
@@ -789,15 +784,13 @@ def _distinct(cells: pd.Series) -> list[str]:
     """
     distinct = pd.Series(cells.unique(), dtype=object)
     numbers = _numbers(distinct)
-    return (
-        sorted(distinct)
-        if numbers.isna().any()
-        else [_cell(number) for number in np.unique(numbers)]
-    )
+    if numbers.isna().any():
+        return sorted(distinct)
+    return [_cell(number) for number in np.unique(numbers)]
 
 
 def _list(names: Iterable[object]) -> str:
     shown = [repr(str(name)) for name in names]
-    return ", ".join(shown[:20]) + (
-        f" and {len(shown) - 20} more" if len(shown) > 20 else ""
-    )
+    if len(shown) > 20:
+        shown = [", ".join(shown[:20]) + f" and {len(shown) - 20} more"]
+    return ", ".join(shown)
