@@ -450,7 +450,7 @@ def minimise(
     P = Z.softmax(1)
     g, g_dual = problems.gradient(P, v, dual)
     active = Active(tolerance, max_iterations, v)
-    history = _History(v, problems.history, carried=problems.dual == "carried")
+    history = _History(v, problems.history, problems.dual)
     for iteration in range(max_iterations + 1):
         last = iteration == max_iterations
         if last or iteration % CHECK_EVERY == 0:
@@ -483,7 +483,7 @@ def minimise(
             dual.addcmul_(D_dual, t)
         old, old_dual = g, g_dual
         g, g_dual = problems.gradient(P, v, dual)
-        history.add((D, D_dual), step, (g, g_dual), (old, old_dual), derivative)
+        history.add((D, D_dual), step, (g, g_dual), (old, old_dual))
     result, norms = active.results
     return result, norms, active.iterations
 
@@ -512,62 +512,72 @@ def _newton_step(
 
 
 class _History:
-    """The last pairs s (step) and y (change of the gradient) of k models, and their
-    inner products.
+    """The last pairs s (step) and y (change of the gradient) of k models.
 
-    ``pairs`` holds s in its first slots and y in the others, ``duals`` their duals if
-    directions need one. Slots are used in turn; the small products are kept in order of
-    time, the newest last.
+    ``pairs`` holds s in its first slots and y in the others, ``duals`` their duals, or
+    those of y alone where directions need none. Slots are used in turn.
     """
 
-    def __init__(self, v: Tensor, size: int, *, carried: bool) -> None:
-        k, h = len(v), size
+    def __init__(self, v: Tensor, size: int, dual: str) -> None:
+        h, n_numbers = size, v[0].numel()
         self.size = size
-        self.pairs = v.new_zeros((k, 2 * h, v[0].numel()))
-        self.duals = torch.zeros_like(self.pairs) if carried else None
-        self.products = v.new_zeros((k, 2, h, h))  # s_i'y_j for i <= j, else 0; y_i'y_j
-        # an empty slot has no part in the direction
-        self.products[:, 0].diagonal(dim1=1, dim2=2).fill_(1)
-        self.at_gradient = v.new_zeros((k, 2, h))  # s_i'g, y_i'g
-        self.gamma = v.new_ones((k, 1, 1))
         self.count = 0
+        self.pairs = v.new_zeros((len(v), 2 * h, n_numbers))
+        self.duals = self.pairs
+        if dual != "same":
+            slots = 2 * h if dual == "carried" else h
+            self.duals = v.new_zeros((len(v), slots, n_numbers))
+        # s_i'y_j, where j is not older than i, and y_i'y_j
+        self.products = v.new_zeros((len(v), 2, h, h))
+        self.gamma = v.new_ones((len(v), 1, 1))
+        # slots in order of time, the newest last, and each slot's place in that order
         turns = [(torch.arange(h, device=v.device) + first) % h for first in range(h)]
-        self.slots = [torch.cat([turn, h + turn]) for turn in turns]  # in order of time
-        self.places = [slots.argsort() for slots in self.slots]
+        self.turns = turns
+        self.places = [torch.cat([t.argsort(), h + t.argsort()]) for t in turns]
 
     def keep(self, models: Tensor) -> None:
         """Drop all models but these."""
+        same = self.duals is self.pairs
         self.pairs = self.pairs[models]
-        self.duals = None if self.duals is None else self.duals[models]
+        self.duals = self.pairs if same else self.duals[models]
         self.products = self.products[models]
-        self.at_gradient = self.at_gradient[models]
         self.gamma = self.gamma[models]
 
     def direction(self, g: Tensor, g_dual: Tensor) -> tuple[Tensor, Tensor]:
         """Minus the estimated inverse Hessian times the gradient [k, C, p], and its
         dual, or itself without one.
         """
+        h, turn = self.size, self.turns[self.count % self.size]
+        carried = self.duals is not self.pairs and self.duals.shape[1] == 2 * h
         if self.count == 0:
-            D = -g
-            return D, D if self.duals is None else -g_dual
-        sy, yy = self.products[:, 0], self.products[:, 1]
-        at_s, at_y = self.at_gradient[:, 0, :, None], self.at_gradient[:, 1, :, None]
+            return -g, -(g_dual if carried else g)
+        at = torch.bmm(g_dual.flatten(1)[:, None], self.pairs.mT).view(-1, 2, h)
+        at = at.index_select(2, turn)
+        products = self.products.index_select(2, turn).index_select(3, turn)
+        sy, yy = products.unbind(1)
+        along, size = sy.diagonal(dim1=1, dim2=2), yy.diagonal(dim1=1, dim2=2)
+        # a slot that is empty, or has seen no second derivative, as at a minimum, has no
+        # part in the direction
+        seen = ((along > 0) & (size > 0)).to(g.dtype)
+        gamma = (along[:, -1] / size[:, -1])[:, None, None]
+        self.gamma = torch.where(seen[:, -1:, None] > 0, gamma, self.gamma)
+        both = seen[:, :, None] * seen[:, None]
+        at_s, at_y = (at * seen[:, None])[..., None].unbind(1)
+        sy = sy * both
+        sy.diagonal(dim1=1, dim2=2).add_(1 - seen)
         u = torch.linalg.solve_triangular(sy, at_s, upper=True)
-        right = torch.baddbmm(at_y, yy, u, beta=-1).mul_(self.gamma)
+        right = torch.baddbmm(at_y, yy * both, u, beta=-1).mul_(self.gamma)
         right.addcmul_(sy.diagonal(dim1=1, dim2=2)[:, :, None], u)
         w = torch.linalg.solve_triangular(sy.mT, right, upper=False)
-        weights = torch.cat([-w, u.mul_(self.gamma)], 1)  # [k, 2h, 1], in order of time
-        weights = weights.index_select(1, self.places[self.count % self.size]).mT
-        D = (
-            torch.bmm(weights, self.pairs)
-            .view(g.shape)
-            .addcmul_(g, self.gamma, value=-1)
-        )
-        if self.duals is None:
-            return D, D
-        return D, torch.bmm(weights, self.duals).view(g.shape).addcmul_(
-            g_dual, self.gamma, value=-1
-        )
+        weights = torch.cat([-w, u.mul_(self.gamma)], 1)  # [k, 2h, 1]
+        weights = weights.index_select(1, self.places[self.count % h]).mT
+
+        def combined(vectors: Tensor, last: Tensor) -> Tensor:
+            found = torch.bmm(weights, vectors).view(last.shape)
+            return found.addcmul_(last, self.gamma, value=-1)
+
+        D = combined(self.pairs, g)
+        return D, combined(self.duals, g_dual) if carried else D
 
     def add(
         self,
@@ -575,60 +585,21 @@ class _History:
         step: Tensor,
         gradient: tuple[Tensor, Tensor],
         before: tuple[Tensor, Tensor],
-        derivative: Tensor,
     ) -> None:
-        """Enter the pair of a step.
-
-        Parameters
-        ----------
-        direction, gradient, before : pair of torch.Tensor, shape [k, C, p]
-            Direction, current gradient and gradient before the step, each with its
-            dual.
-        step : torch.Tensor, shape [k]
-        derivative : torch.Tensor, shape [k]
-            Derivative of the objective along the direction: inner product of the
-            direction with the gradient before.
+        """Enter the pair of a step [k] along a direction, and the gradients after it
+        and before it, each [k, C, p] with its dual.
         """
         slot, h = self.count % self.size, self.size
-        for store, D, g, old in zip(
-            (self.pairs, self.duals), direction, gradient, before, strict=True
-        ):
-            if store is not None:
+        stores = [self.pairs]
+        if self.duals is not self.pairs:
+            stores.append(self.duals)
+        for store, D, g, old in zip(stores, direction, gradient, before, strict=False):
+            if store.shape[1] == 2 * h:
                 torch.mul(D.flatten(1), step[:, None], out=store[:, slot])
-                torch.sub(g.flatten(1), old.flatten(1), out=store[:, h + slot])
+            change = store[:, store.shape[1] - h + slot]
+            torch.sub(g.flatten(1), old.flatten(1), out=change)
+        y_dual = self.duals[:, self.duals.shape[1] - h + slot]
+        column = torch.bmm(y_dual[:, None], self.pairs.mT).view(-1, 2, h)
+        self.products[..., slot] = column
+        self.products[:, 1, slot] = column[:, 1]
         self.count += 1
-        y = self.pairs[:, h + slot]
-        y_dual = y
-        if self.duals is not None:
-            y_dual = self.duals[:, h + slot]
-        elif gradient[1] is not gradient[0]:
-            y_dual = (gradient[1] - before[1]).flatten(1)
-        now = torch.bmm(gradient[1].flatten(1)[:, None], self.pairs.mT)[:, 0]
-        now = now.index_select(1, self.slots[self.count % self.size]).view(-1, 2, h)
-        # pairs times y are differences of pairs times g, no less exact than y itself is
-        at_y = now.clone()
-        at_y[:, :, :-1] -= self.at_gradient[:, :, 1:]
-        at_y[:, 0, -1] -= step * derivative
-        at_y[:, 1, -1] = (y * y_dual).sum(1)
-        self.at_gradient = now
-        self.products[:, :, :-1, :-1] = self.products[:, :, 1:, 1:].clone()
-        self.products[:, :, :, -1] = at_y
-        self.products[:, 1, -1] = at_y[:, 1]
-        sy, yy = at_y[:, 0, -1], at_y[:, 1, -1]
-        good = (sy > 0) & (yy > 0)
-        if bool(good.all()):
-            self.gamma = (sy / yy)[:, None, None]
-        else:  # no second derivative seen, as at a minimum
-            self.gamma = torch.where(good, sy / yy, self.gamma[:, 0, 0])[:, None, None]
-            self._empty(slot, (~good).nonzero()[:, 0])
-
-    def _empty(self, slot: int, models: Tensor) -> None:
-        """Remove the newest pair of some models."""
-        for store in (self.pairs, self.duals):
-            if store is not None:
-                store[models, slot] = 0
-                store[models, self.size + slot] = 0
-        self.at_gradient[models, :, -1] = 0
-        self.products[models, :, :, -1] = 0
-        self.products[models, 1, -1] = 0
-        self.products[models, 0, -1, -1] = 1

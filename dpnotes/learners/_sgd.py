@@ -336,7 +336,7 @@ def fit_sgd(
     size = check.at_least("batch_size", batch_size, 1, most=("n", n))
     rates = step_rates(learning_rate, steps)
     where = choose_device(device)
-    table = _table(X, codes, changed, kind, empty).to(where)
+    table = _table(X, codes, changed, kind, empty, where)
     first = initial_weights(model, initial, init)
     # numbers that one run holds: weights, one batch, and its logits, or activations
     # with two temporaries of the same size
@@ -462,10 +462,6 @@ class _Table(NamedTuple):
     x_new: Tensor
     y_new: Tensor
 
-    def to(self, device: torch.device) -> _Table:
-        """The same on the device."""
-        return _Table(*(values.to(device) for values in self))
-
 
 def _table(
     X: Features,
@@ -473,6 +469,7 @@ def _table(
     changed: tuple[Features, int],
     dtype: np.dtype[Any],
     empty: ArrayLike | None,
+    device: torch.device,
 ) -> _Table:
     n, d = X.shape
     padded = np.zeros(
@@ -486,9 +483,9 @@ def _table(
     instead[0, d] = 1
     if empty is not None:
         padded[np.asarray(empty, dtype=np.bool_)] = 0
-    labels = y.astype(dtype), np.full(1, changed[1], dtype)
-    arrays = padded, labels[0], instead, labels[1]
-    return _Table(*(torch.from_numpy(values) for values in arrays))
+    label = np.full(1, changed[1], dtype)
+    arrays = padded, y.astype(dtype), instead, label
+    return _Table(*(torch.from_numpy(values).to(device) for values in arrays))
 
 
 class _Hits(NamedTuple):

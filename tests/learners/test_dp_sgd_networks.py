@@ -24,31 +24,6 @@ def seeded(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-class Odd(nn.Sequential):
-    """Strides, dilation, unequal padding and kernels, no bias, norms of one group,
-    positions in a linear layer.
-    """
-
-    def __init__(self):
-        super().__init__(
-            nn.Conv2d(
-                2, 9, (3, 2), stride=(2, 1), padding=(0, 2), dilation=(1, 2), bias=False
-            ),
-            nn.GroupNorm(3, 9),
-            nn.Tanh(),
-            nn.Conv2d(9, 10, (2, 3), stride=(1, 2), padding=(1, 0), dilation=(2, 1)),
-            nn.GroupNorm(1, 10, affine=False),
-            nn.Conv2d(10, 8, 1, stride=2),
-            nn.Flatten(2),
-            nn.Linear(4, 5),
-            nn.Linear(5, 4, bias=False),
-            nn.Flatten(),
-            nn.Linear(32, 4),
-        )
-        for parameter in self.parameters():
-            nn.init.normal_(parameter, std=0.4, generator=seeded())
-
-
 class Twice(nn.Module):
     def __init__(self):
         super().__init__()
@@ -83,18 +58,10 @@ NETWORKS = {
         lambda: residual_network((3, 8, 8), 4, blocks=1, generator=seeded()),
         (3, 8, 8),
     ),
-    "odd": (Odd, (2, 9, 8)),
     "twice": (Twice, (4,)),
     "tied": (Tied, (4,)),
     "in place": (
         lambda: nn.Sequential(nn.Linear(4, 4), nn.ReLU(inplace=True), nn.Linear(4, 4)),
-        (4,),
-    ),
-    "layer norm": (lambda: nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4)), (4,)),
-    "groups": (
-        lambda: nn.Sequential(
-            nn.Unflatten(1, (4, 1, 1)), nn.Conv2d(4, 4, 1, groups=2), nn.Flatten()
-        ),
         (4,),
     ),
 }
