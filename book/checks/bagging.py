@@ -2,16 +2,16 @@
 
 from dpnotes import accounting
 from dpnotes.lab import bagging, ledger, scorecard, strip
-from dpnotes.lab.bagging import cells
+from dpnotes.lab.bagging import results
 from dpnotes.lab.strip import Line
 from dpnotes.lab.verdicts import ACCURACY, above, every, verdict
 
-RUNS = cells.rows("bagging_table2a")
-EQUAL = cells.rows("bagging_equal")
-PRINTED = cells.printed_tables()
-CARD = cells.cells()
+RUNS = results.rows("bagging_table2a")
+EQUAL = results.rows("bagging_equal")
+PRINTED = results.printed_tables()
+CARD = results.cells()
 OUTCOMES = scorecard.listed({"": CARD}).set_index(["table", "cell"])["outcome"]
-LENDER = cells.noisy(EQUAL)  # what a single run of DP-SGD borrows
+LENDER = results.noisy(EQUAL)  # what a single run of DP-SGD borrows
 
 
 def _points(values, unit=""):
@@ -68,7 +68,7 @@ def what_holds():
     assert all(supported)  # "The $\delta$ of every theorem holds"
     return {
         "bagging-outcomes": scorecard.in_words(CARD),
-        "bagging-outcomes-2b": cells.counted(OUTCOMES["Table 2b"]),
+        "bagging-outcomes-2b": results.counted(OUTCOMES["Table 2b"]),
     }
 
 
@@ -80,7 +80,7 @@ def accuracies_of_other_tables():
     sizes = OUTCOMES["Table 3a"]
     sizes = sizes[sizes.index.str.startswith("bagging")]
     assert (sizes == "explained").all()  # "with a smaller learning rate than ours"
-    other = cells.rows("bagging_causes")
+    other = results.rows("bagging_causes")
     lower = other[other["learning_rate"].astype(float) == 3e-5]
     lower = lower.astype({"accuracy": float}).groupby("subsample")["accuracy"].mean()
     return {
@@ -92,7 +92,7 @@ def accuracies_of_other_tables():
 
 def order_of_bagging_and_dp_sgd():
     leads, leads_2b = (
-        cells.leads(PRINTED[name], "dp_sgd", "least_noise", to=LENDER)
+        results.leads(PRINTED[name], "dp_sgd", "least_noise", to=LENDER)
         for name in ("3a", "2b")
     )
     order = [verdict(above(lead)) for lead in leads]
@@ -106,7 +106,7 @@ def order_of_bagging_and_dp_sgd():
 
 
 def attack_on_networks():
-    attacks = bagging.tables.attacks(cells.rows("bagging_membership"))
+    attacks = bagging.results.attacks(results.rows("bagging_membership"))
     strict = "attack == 'likelihood-ratio' and false_positive_rate == 0.001"
     recognised = attacks.query(strict).set_index("mislabelled")["tpr"]
     # "at 0.1 % false positives", "and hardly any of the other digits"
@@ -115,9 +115,9 @@ def attack_on_networks():
 
 
 def equal_exposure():
-    features = (cells.rows("bagging_hog"), cells.rows("bagging_hog_dp_sgd"))
-    equal = bagging.tables.equal_exposure(RUNS, EQUAL, "paper", features)
-    said = bagging.tables.standings(equal).set_index("subsample")
+    features = (results.rows("bagging_hog"), results.rows("bagging_hog_dp_sgd"))
+    equal = bagging.results.equal_exposure(RUNS, EQUAL, "paper", features)
+    said = bagging.results.standings(equal).set_index("subsample")
     for model in ("softmax", "network"):
         pixels = said[f"{model}_advantage"] == "ahead"
         assert pixels.all()  # "at equal advantage, bagging is ahead in every"
@@ -152,7 +152,7 @@ def equal_exposure():
 
 def memorising_attack():
     draw = {"n": 40, "subsample": 6, "n_models": 2}
-    attack = bagging.tables.memorising_attack(**draw, trials=500)
+    attack = bagging.results.memorising_attack(**draw, trials=500)
     within = attack["exact"].between(attack["low"] - 1e-12, attack["high"])
     assert within.all()  # "within the confidence limits of the simulated rates"
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from dpnotes.lab import experiments, ledger, scorecard, strip
 from dpnotes.lab import intrinsic_sgd as isgd
-from dpnotes.lab.intrinsic_sgd import cells
+from dpnotes.lab.intrinsic_sgd import results
 from dpnotes.lab.strip import Line
 
 SETTINGS = isgd.grids.settings("paper")
@@ -25,10 +25,10 @@ def _rows(name, grid):
 
 SUMMARY = _rows("summary", isgd.grids.with_networks)
 UTILITY = _rows("utility", isgd.grids.utilities)
-CALIBRATIONS = isgd.tables.calibrations(
+CALIBRATIONS = isgd.results.calibrations(
     UTILITY, _rows("last_iterate", isgd.grids.last_iterates)
 )
-AUDITS = isgd.tables.audits(_rows("audit", isgd.grids.audits), SUMMARY)
+AUDITS = isgd.results.audits(_rows("audit", isgd.grids.audits), SUMMARY)
 
 
 def one_step_shows_the_record():
@@ -70,9 +70,9 @@ def seeds_against_records():
 
 
 def epsilons():
-    found = isgd.tables.study(SUMMARY)
-    readings = isgd.tables.with_epsilons(SUMMARY)
-    shown = isgd.tables.shown
+    found = isgd.results.study(SUMMARY)
+    readings = isgd.results.with_epsilons(SUMMARY)
+    shown = isgd.results.shown
     forest = {"dataset": "covertype"}
     fixed = {"dataset": "adult", "initial": "fixed"}
     return {
@@ -83,7 +83,7 @@ def epsilons():
 
 
 def outcomes():
-    judged = cells.cells()
+    judged = results.cells()
     card = {cell.cell: cell.outcome for cell in judged}
     for quantity in ("sigma intrinsic", "sensitivity empirical"):
         for task in ("Forest", "Adult"):
@@ -111,7 +111,7 @@ def saved_noise():
 
 
 def noise_with_a_proof():
-    standings = isgd.tables.standings
+    standings = isgd.results.standings
     ahead = {"mnist": "ahead", "covertype": "behind", "adult": "ahead"}
     for rule in ("classical", "counted", "exact", "proved"):
         standing = standings(CALIBRATIONS, "last_iterate", rule)
@@ -120,7 +120,7 @@ def noise_with_a_proof():
     standing = standings(CALIBRATIONS, "last_iterate", "none")
     assert standing == {**ahead, "adult": "behind"}  # "even ahead of SGD"
     observed = {"initial": "varied", "noise": "observed", "counted": False}
-    seen = isgd.tables.matching(UTILITY, **observed, epsilon=1.0)
+    seen = isgd.results.matching(UTILITY, **observed, epsilon=1.0)
     seen = seen.assign(rule="observed", runs=seen["n_seeds"])
     both = pd.concat([CALIBRATIONS, seen])
     standing = standings(both, "observed", "last_iterate")
@@ -139,16 +139,16 @@ def audit():
         values[f"isgd-epsilon-beats-{short}"] = int(beaten.sum())
         values[f"isgd-epsilon-beats-{short}-real"] = int(real.sum())
     # "the tests prove less than is claimed"
-    typical = isgd.tables.matching(AUDITS, record="typical")
+    typical = isgd.results.matching(AUDITS, record="typical")
     for claim in ("mu_exact", "mu_observed_exact"):
         assert (typical["mu_low"] < typical[claim]).all()
     return values
 
 
 def exposed_records():
-    shown = isgd.tables.shown
+    shown = isgd.results.shown
     exposed = {"initial": "varied", "dataset": "adult"}
-    holder = isgd.tables.matching(AUDITS, record="only holder")
+    holder = isgd.results.matching(AUDITS, record="only holder")
     values = {}
     for column in ("tpr", "delta_low"):
         values[f"isgd-holder-{column}"] = shown(holder, column, "{:.2%}", **exposed)
@@ -174,4 +174,4 @@ def strip_at_the_head():
             "epsilon_i* if the constructed pair is one of the observed pairs, Adult",
         ),
     ]
-    return strip.values("isgd", lines, cells.cells())
+    return strip.values("isgd", lines, results.cells())

@@ -34,6 +34,14 @@ def test_every_experiment_has_a_name_of_its_own_that_begins_with_its_chapter(nam
     assert name.startswith(f"{chapter}_")
 
 
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_grids_have_each_row_once_and_every_row_costs_something(name):
+    for grid in EXPERIMENTS[name].grids.values():
+        rows = grid()
+        assert len({tuple(sorted(row.items(), key=str)) for row in rows}) == len(rows)
+        assert all(EXPERIMENTS[name].cost(row) > 0 for row in rows)
+
+
 def test_no_two_experiments_share_a_name():
     functions = {id(e.function): e.function for e in EXPERIMENTS.values()}.values()
     given = [function.experiment_name for function in functions]

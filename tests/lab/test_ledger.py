@@ -15,7 +15,7 @@ from scipy import optimize
 from dpnotes import accounting
 from dpnotes.accounting import papers
 from dpnotes.lab import exact_votes, ledger
-from dpnotes.lab.bagging import cells
+from dpnotes.lab.bagging import results
 from dpnotes.lab.dpbag import votes
 from dpnotes.lab.ledger import LEDGER, STATUSES, Finding, claim
 
@@ -203,7 +203,7 @@ def test_evidence_notices_other_accuracies(store, points, monkeypatch, pages):
     """The order is that of the rows: where it is lost, or is as large as printed,
     the claim has another status.
     """
-    published = cells.rows
+    published = results.rows
 
     def moved(name, *grid):
         frame = published(name, *grid)
@@ -211,7 +211,7 @@ def test_evidence_notices_other_accuracies(store, points, monkeypatch, pages):
             return frame
         return frame.assign(accuracy=frame["accuracy"].astype(float) + points / 100)
 
-    monkeypatch.setattr(cells, "rows", moved)
+    monkeypatch.setattr(results, "rows", moved)
     with pytest.raises(AssertionError):
         pages["bagging"].compute(37)
 

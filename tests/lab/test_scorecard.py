@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 from dpnotes.lab import scorecard as module
-from dpnotes.lab.bagging import cells as bagging
-from dpnotes.lab.intrinsic_sgd import cells as intrinsic_sgd
+from dpnotes.lab.bagging import results as bagging
+from dpnotes.lab.intrinsic_sgd import results as intrinsic_sgd
 from dpnotes.lab.scorecard import (
     AGREES,
     ALL,

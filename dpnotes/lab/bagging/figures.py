@@ -59,7 +59,7 @@ def plane(points: pd.DataFrame) -> Figure:
     """Accuracy against what is exposed: over all error rates, and at 0.1% false
     positives.
 
-    ``points``: as :func:`dpnotes.lab.bagging.tables.exposures` gives them.
+    ``points``: as :func:`dpnotes.lab.bagging.results.exposures` gives them.
     """
     figure = figures.blank(9.0, 4.0)
     left, right = figure.subplots(1, 2, sharey=True)

@@ -20,21 +20,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import pandas as pd
 
 from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.dpbag.grids import (
-    EPSILONS,
     PUBLISHED_DELTA,
-    SIZES,
     STATED_DELTA,
 )
-from dpnotes.lab.dpbag.runs import PAID, QUANTILES, affordable
+from dpnotes.lab.dpbag.runs import affordable
 from dpnotes.lab.tables import (
-    GAP,
     Column,
     Table,
     columns,
@@ -48,7 +45,6 @@ from dpnotes.lab.verdicts import (
     Question,
     above,
     every,
-    places,
     verdict,
 )
 
@@ -170,33 +166,6 @@ def mean_of(row: Any, source: str = "reproduced") -> Mean | None:
     return Mean.of(getattr(row, source), row.std, runs, freedom=row.seeds - 1)
 
 
-def accuracy_gains(rows: pd.DataFrame) -> pd.DataFrame:
-    """Compare the accuracy of many partitions with that of one, at equal labels, noise
-    and delta = 1e-3 (DPBag- less subsample-and-aggregate).
-
-    There is one row for each n_teachers, k and epsilon for which the paper prints
-    DPBag-. The column published is the gain by the paper's numbers in percentage
-    points, ours is the mean of our gains, paired by seed, and ours_se is its standard
-    error.
-    """
-    at = ["n_teachers", "epsilon"]
-    equal = rows[(rows["accountant"] == "naive") & (rows["delta"] == PUBLISHED_DELTA)]
-    equal = equal[[*at, "seed", "n_partitions", "accuracy"]].astype(float)
-    equal = equal.rename(columns={"n_partitions": "k"})
-    many = equal[equal["k"] > 1]
-    pairs = many.merge(equal[equal["k"] == 1], on=[*at, "seed"], suffixes=("", "_one"))
-    gains = 100 * (pairs["accuracy"] - pairs["accuracy_one"])
-    groups = gains.groupby([pairs[name] for name in (*at, "k")])
-    ours = pd.DataFrame({"ours": groups.mean(), "ours_se": groups.sem()})
-    printed = cells(rows, "accuracy")
-    minus = printed[printed["method"] == "dpbag_naive"]
-    single = printed[printed["method"] == "saa"]
-    table = minus.merge(single, on=at, suffixes=("", "_one"))
-    table["published"] = 100 * (table["published"] - table["published_one"])
-    table = table[["n_teachers", "k", "epsilon", "published"]]
-    return table.merge(ours.dropna().reset_index(), on=[*at, "k"])
-
-
 # of tables with a column of means, by metric
 Asked: TypeAlias = Callable[[Mapping[str, pd.DataFrame]], list[Question]]
 
@@ -290,34 +259,6 @@ ORDERINGS: dict[str, tuple[str, Asked]] = {
     ),
     "labels_rise": ("labels of DPBag rise with k", _labels_rise),
 }
-
-
-def best(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """List settings of DPBag that may have the largest value at each epsilon: no other
-    is shown to be ahead of them.
-
-    There is one row for each epsilon. The columns published_n, published_k, ours_n and
-    ours_k are the values of n and k in these settings, as text. The columns published
-    and ours are the numbers of these settings.
-    """
-    table = cells(rows, metric).query("method == 'dpbag'")
-    found = []
-    for epsilon, group in table.groupby("epsilon"):
-        line: dict[str, Any] = {"epsilon": epsilon}
-        for source, column in SOURCES.items():
-            means = {
-                f"{row.n_teachers:g} {row.k:g}": mean
-                for row in group.itertuples()
-                if (mean := mean_of(row, column))
-            }
-            first = [name.split() for name in means if places(means, name)[0] == 1]
-            line[source] = len(first)
-            for at, letter in enumerate("nk"):
-                line[f"{source}_{letter}"] = ", ".join(
-                    sorted({name[at] for name in first}, key=float)
-                )
-        found.append(line)
-    return pd.DataFrame(found)
 
 
 def implied_fractions(labels: pd.DataFrame) -> pd.DataFrame:
@@ -431,22 +372,6 @@ def costs(rows: pd.DataFrame) -> pd.DataFrame:
     return table.sort_index(ascending=[False, True]).reset_index()
 
 
-def run_seconds(rows: pd.DataFrame, teachers: str) -> float:
-    """Add up the seconds of all settings of one run on one core; NaN if a setting was
-    not measured.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Rows of :func:`dpnotes.lab.dpbag.experiments.cost`.
-    teachers : {"logistic", "boosting"}
-    """
-    own = rows[rows["teachers"] == teachers].set_index(["n_teachers", "n_partitions"])
-    seconds = (own["teachers_seconds"] + own["students_seconds"]).astype(float)
-    settings = [(1, 1), *product(SIZES[teachers]["n"], SIZES[teachers]["k"])]
-    return float(sum(seconds.get(setting, math.nan) for setting in settings))
-
-
 FILTER = "filter"
 VARIANTS = {
     "saa": "SAA, the paper's accounting",
@@ -551,28 +476,6 @@ def partitions_effect(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def paid(rows: pd.DataFrame) -> pd.DataFrame:
-    """Tabulate the epsilon of private records when the personalised accountant stops,
-    relative to the largest epsilon.
-
-    There is one row for each n_teachers, k and epsilon at delta = 1e-5. The other
-    columns are quantiles over records, averaged over seeds.
-    """
-    keys = ["n_teachers", "k", "epsilon"]
-    ours = of_method(rows).query(
-        "accountant == 'personalised' and delta == @STATED_DELTA"
-    )
-    numbers = (
-        ours.reindex(columns=[*keys, "epsilon_spent", *PAID]).astype(float).dropna()
-    )
-    fractions = (
-        numbers[list(PAID)]
-        .div(numbers["epsilon_spent"], axis=0)
-        .set_axis(QUANTILES, axis=1)
-    )
-    return numbers[keys].join(fractions).groupby(keys).mean().reset_index()
-
-
 def _text(name: str, heading: str, pattern: str) -> Column:
     return Column(name, heading, text=lambda row: pattern.format(getattr(row, name)))
 
@@ -617,66 +520,8 @@ def _cells_table(metric: str) -> Table:
 
 # of cells(rows, metric); the chapter gives the caption
 CELLS = {metric: _cells_table(metric) for metric in METRICS}
-GAINS = Table(
-    "Accuracy that many partitions gain over one at equal labels and noise (DPBag- less"
-    " SAA), in percentage points: by the paper's numbers, and in our runs with the"
-    " standard error of the mean.",
-    Column("n_teachers", "n", "{:.0f}"),
-    Column("k", format="{:.0f}"),
-    Column("epsilon", format="{:g}"),
-    Column("published", format="{:+.2f}"),
-    Column("ours", format="{:+.2f}"),
-    Column("ours_se", "standard error", "{:.2f}"),
-)
 
 
-def _answers(source: str) -> Column:
-    def text(row: Any) -> str:
-        answers = {answer: getattr(row, f"{source}_{answer}") for answer in ANSWERS}
-        said = ", ".join(
-            f"{answer} {count}" for answer, count in answers.items() if count
-        )
-        return f"{said} of {getattr(row, f'{source}_cells')}" if said else GAP
-
-    return Column(f"{source}_cells", source, text=text)
-
-
-ORDER = Table(
-    "Number of cells in which an ordering statement of the paper holds, is reversed, is"
-    " a tie or is undecided. The column 'published' uses the paper's numbers, with our"
-    " standard deviations because the paper prints none. The column 'ours' uses our"
-    " numbers at delta = 1e-3.",
-    Column(
-        "ordering",
-        "statement",
-        labels={ordering: statement for ordering, (statement, _) in ORDERINGS.items()},
-    ),
-    *map(_answers, SOURCES),
-)
-BEST = Table(
-    "Settings of DPBag that may have the largest accuracy at each epsilon, because no"
-    " other setting is shown to exceed them: the values of n and k that occur in these"
-    " settings, and the number of these settings.",
-    Column("epsilon", format="{:g}"),
-    *(
-        Column(f"{source}_{name}", f"{source}, {name}")
-        for name in "nk"
-        for source in SOURCES
-    ),
-    *(Column(source, f"{source}, settings") for source in SOURCES),
-)
-IMPLIED = Table(
-    "Mean of m^2 that the counts imply for the record with the largest epsilon (SAA"
-    " count / DPBag count). The heading of a column gives the source of the counts and"
-    " the budget epsilon.",
-    Column("n_teachers", "n"),
-    "k",
-    *(
-        Column(f"{source}_{e:g}", f"{source}, {e:g}", "{:.2f}")
-        for source in SOURCES
-        for e in EPSILONS
-    ),
-)
 COUNTS = Table(
     "Number of labels of subsample-and-aggregate. 'Published' is the printed number,"
     " for a stated delta of 1e-5. 'Tight' is the number by the tight accounting that is"
@@ -696,17 +541,6 @@ OWN = Table(
     mean_and_std("accuracy"),
     Column("auroc", "AUROC", "{:.3f}"),
     "seeds",
-)
-COSTS = Table(
-    "Seconds of one core for each setting of a run, and the largest memory of the"
-    " process in GiB. The rows with n = 1 are one model on all private records.",
-    "teachers",
-    Column("n_teachers", "n"),
-    *(
-        Column(f"seconds_{k}", f"k = {k}", "{:.1f}")
-        for k in sorted({k for own in SIZES.values() for k in own["k"]})
-    ),
-    Column("memory", "GiB", "{:.2f}"),
 )
 COMPARED = Table(
     "Variants at equal epsilon and delta = 1e-5: number of labels, fraction of correct"

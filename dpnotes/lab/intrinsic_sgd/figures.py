@@ -12,15 +12,14 @@ import numpy as np
 import pandas as pd
 
 from dpnotes.lab.figures import blank, blank_axes, line_styles
+from dpnotes.lab.intrinsic_sgd.results import QUANTILES, matching, task_name, value
 from dpnotes.lab.intrinsic_sgd.runs import INITIALS
-from dpnotes.lab.intrinsic_sgd.tables import matching, task_name, value
 from dpnotes.lab.tables import GAP
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-QUANTILES = [f"q{level}" for level in range(101)]
 KINDS = {  # of distances, in words
     ("data", "varied"): "one record",
     ("seed", "fixed"): "order",

@@ -1,5 +1,5 @@
 """Experiments of the chapter on intrinsic SGD: rows against plain computations,
-precision, bounds, audits, tables.
+precision, bounds, audits, results.
 """
 
 import math
@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 from dpnotes.accounting.papers import sgd_sensitivity
-from dpnotes.lab.intrinsic_sgd import experiments, grids, runs, tables
+from dpnotes.lab.intrinsic_sgd import experiments, grids, results, runs
 from dpnotes.lab.intrinsic_sgd.data import located, records, resplit
-from dpnotes.lab.intrinsic_sgd.tables import task_name
+from dpnotes.lab.intrinsic_sgd.results import task_name
 from dpnotes.learners import fit_sgd
 
 TINY = {"n_seeds": 6, "n_neighbours": 4, "steps": 40}
@@ -354,48 +354,8 @@ def test_beyond_the_largest_rate_there_is_no_bound_and_no_epsilon_from_one():
         [{**row, **experiments.summary(**row, device="cpu")} for row in rows]
     )
     assert summary[["published", "proved"]].isna().all(axis=None)
-    epsilons = tables.with_epsilons(summary)
+    epsilons = results.with_epsilons(summary)
     assert (
         epsilons[["epsilon", "epsilon_exact", "epsilon_proved"]].isna().all(axis=None)
     )
     assert (epsilons["epsilon_observed"] > 0).all()
-    utility = pd.DataFrame(
-        [
-            {**row, **experiments.utility(**row, device="cpu")}
-            for row in grids.utilities(rows)[:4]
-        ]
-    )
-    table = tables.table4(utility).set_index(["sensitivity", "entry"])["reproduced"]
-    assert math.isnan(table["theoretical", "noisy"])
-    assert len(tables.hyperparameters(summary)) == 1
-
-
-def test_grids_have_as_many_runs_as_the_paper():
-    printed = {"mnist": 9799, "covertype": 16_116, "adult": 25_702}
-    rows = grids.settings("paper")
-    for dataset, count in printed.items():
-        ours = sum(
-            row["n_seeds"] * (row["n_neighbours"] + 1)
-            for row in rows
-            if row["dataset"] == dataset
-        )
-        assert count <= ours < 1.02 * count
-    changed = grids.settings(
-        "paper", dataset="adult", n_seeds=50, n_neighbours=7, batch_size=64
-    )
-    assert {
-        (row["n_seeds"], row["n_neighbours"], row["batch_size"], row["steps"])
-        for row in changed
-    } == {(50, 7, 64, 3400)}
-
-
-def test_percentiles_are_stored():
-    row = experiments.distances(quantity="data", **setting(), device="cpu")
-    values = runs.sample(
-        "data", runs.trained(runs.Setting(**setting()), "cpu").all_weights, seed=0
-    )
-    assert row["count"] == len(values) == 6 * 10
-    assert (row["q0"], row["q50"], row["q100"]) == pytest.approx(
-        (values.min(), np.median(values), values.max())
-    )
-    assert sum(name[0] == "q" for name in row) == 101

@@ -255,31 +255,6 @@ def test_the_clipping_norm_in_use_is_that_of_the_stored_rows():
     assert chosen["clipping_norm"].tolist() in ([], [grids.CLIPPING_NORM])
 
 
-def test_grids_have_each_point_once():
-    for grid in (
-        *(make() for make in GRIDS.values()),
-        grids.quick(),
-        grids.times(),
-        grids.networks(),
-    ):
-        assert len({tuple(row.items()) for row in grid}) == len(grid)
-        assert len({tuple(row) for row in grid}) == 1  # the same parameters in each
-    for experiment in chapter.EXPERIMENTS:
-        assert experiment.chapter == "private_prediction"
-        assert experiments.find(experiment.name) is experiment
-        assert all(
-            experiment.cost(row) > 0
-            for make in experiment.grids.values()
-            for row in make()
-        )
-    trained = [
-        row
-        for row in GRIDS["privacy"]()
-        if row["method"] in ("model_sensitivity", "loss_perturbation", "dp_sgd")
-    ]
-    assert all(row["answers"] is None for row in trained)
-
-
 def made_up(accuracy, **changed):
     """Rows of a grid whose accuracies are a function of the parameters."""
     rows = pd.DataFrame(

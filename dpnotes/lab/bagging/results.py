@@ -1,21 +1,33 @@
-"""Tables of the bagging chapter, from rows and, for what it runs live, from small
-experiments.
+"""Results of the bagging chapter: tables from rows and, for what it runs live, from
+small experiments; what the paper says against our rows, by the one rule.
+
+A single run has no standard deviation of its own. A run of DP-SGD borrows that of the
+ten-epoch runs of the same network by DP-SGD, pooled over their settings; the network on
+all records of Table 3a borrows that of Table 2a. The paper prints no standard deviation
+and no number of runs; each printed number counts as one run whose standard deviation is
+that of our rows of the cell. PATE's teachers train for a tenth of the paper's epochs
+here: its cells are gaps.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dpnotes import accounting
-from dpnotes.lab._experiment import paper_table
+from dpnotes.lab import scorecard
+from dpnotes.lab._experiment import Grid, paper_table
 from dpnotes.lab.bagging import grids
+from dpnotes.lab.bagging.experiments import EXPERIMENTS
 from dpnotes.lab.bagging.exposure import profile, tpr_at_fpr_1e3
-from dpnotes.lab.bagging.networks import VALIDATION_ROWS
+from dpnotes.lab.scorecard import Cell, Ours
+from dpnotes.lab.store import collect, published_store
 from dpnotes.lab.tables import (
     GAP,
     NO_BREAK,
@@ -25,7 +37,19 @@ from dpnotes.lab.tables import (
     mean_and_std,
     mean_text,
 )
-from dpnotes.lab.verdicts import Mean, compared
+from dpnotes.lab.verdicts import (
+    NEGLIGIBLE,
+    NOBODY,
+    Borrowed,
+    Mean,
+    Question,
+    above,
+    compared,
+    every,
+    level,
+    not_behind,
+    verdict,
+)
 
 SETTING = [
     "method",
@@ -479,21 +503,6 @@ REDUCED = Table(
     mean_and_std("reproduced_tuned", "from CIFAR-100", std="std_tuned"),
     Column("seeds_tuned", f"seeds{NO_BREAK}"),
 )
-REPLACEMENT = Table(
-    "Figure 2 of the paper: accuracy of one model on k records that are drawn with or"
-    " without replacement, and the 95 % interval of the difference. The seeds that had"
-    " been seen before the rule was fixed are left out.",
-    Column("subsample", "k", "{:,}"),
-    columns(
-        "{:.2%}",
-        with_replacement="with replacement",
-        without_replacement="without replacement",
-        difference="",
-        low="95 % from",
-        high="to",
-    ),
-    "seeds",
-)
 
 
 def show_cifar10(table: pd.DataFrame, *, public: str | None = None) -> Any:
@@ -525,29 +534,6 @@ POINT = [
     "accuracy",
     "seeds",
 ]
-
-
-def baselines(table2a: pd.DataFrame) -> pd.DataFrame:
-    """DP-SGD at each budget of Table 2a, with the paper's noise and with the least
-    noise that the budget allows.
-
-    Columns: those of the paper's DP-SGD in :func:`table2a`, and with the suffixes
-    "_least" and "_bagging" those of DP-SGD with the least noise and of bagging at the
-    same budget. Nothing is published for the quick scale: the table is empty then.
-    """
-    lines = table2a.dropna(subset=["block"])
-    given, least, bagged = (
-        lines.query("method == @method and variant == @variant")
-        for method, variant in (
-            ("dp_sgd", ""),
-            ("dp_sgd", "least_noise"),
-            ("bagging", ""),
-        )
-    )
-    table = given.merge(least, on="block", suffixes=("", "_least")).merge(
-        bagged, on="block", suffixes=("", "_bagging")
-    )
-    return table.sort_values("sigma", ascending=False, ignore_index=True)
 
 
 def equal_exposure(
@@ -786,24 +772,6 @@ def _accuracies_of(name: str, heading: str = "") -> Column:
     return mean_and_std(name, heading, std=f"{name}_std")
 
 
-BASELINES = Table(
-    "DP-SGD at the budgets of Table 2a with the paper's noise (published sigma), and"
-    " with the least noise that tight accounting allows (tight sigma), one run each."
-    " The last column is bagging, as a mean over seeds. Accuracies are on the test"
-    " set.",
-    BUDGET,
-    Column("sigma", "published sigma", "{:g}"),
-    Column("advantage", "advantage, published sigma", gap=GAP),
-    Column("reproduced", "accuracy, published sigma", "{:.2%}", gap=GAP),
-    Column("noise_least", "tight sigma", "{:.3g}", gap=GAP),
-    Column("advantage_least", "advantage, tight sigma", gap=GAP),
-    columns(
-        "{:.2%}",
-        gap=GAP,
-        reproduced_least="accuracy, tight sigma",
-        reproduced_bagging="accuracy, bagging",
-    ),
-)
 EXPOSED = (Column("subsample", "k", "{:,}"), Column("advantage", "pi", "{:.4f}"))
 EQUAL_EXPOSURE = Table(
     "Test accuracy (mean and standard deviation over seeds). Bagging trains a network"
@@ -873,243 +841,6 @@ OWN = Table(
     Column("subsample", "k"),
     *PRIVATE_BASES.columns,
 )
-ATTACKS = Table(
-    "Membership attacks on single networks of bagging. The true-positive rate is the"
-    " fraction of the drawn records that are called members, with 95 % Clopper-Pearson"
-    " limits. The false-positive rate is the same fraction of the records that were not"
-    " drawn.",
-    "attack",
-    Column(
-        "mislabelled", "records", labels={True: "mislabelled", False: "as they are"}
-    ),
-    columns(
-        "{:.2%}",
-        false_positive_rate="false-positive rate, allowed",
-        tpr="true-positive rate",
-        low="95 % from",
-        high="to",
-        fpr="false-positive rate",
-    ),
-    Column("dispersion", format="{:.2f}"),
-)
-
-
-NETWORK = ["width", "optimizer", "learning_rate"]
-TASK = ["method", "architecture", "subsample", "sigma"]
-ARCHITECTURES = {"vgg16": "VGG16", "vgg5": "five convolutions"}
-MODELS = {
-    "network": "the network, batches of 256",
-    "linear": "softmax regression, batches of 1,000",
-}
-
-
-def network_candidates(rows: pd.DataFrame) -> pd.DataFrame:
-    """Mean validation accuracy of each candidate, and the one that the rule chooses.
-
-    The rule: the smallest network whose mean accuracy, over sizes and seeds, lies
-    within one standard error of the best candidate's, with the optimiser that is better
-    for it. The standard error is that of the best candidate's mean over seeds at each
-    size, the two sizes taken as independent.
-
-    Columns: width, optimizer, learning_rate, accuracy_<k> for each size, accuracy
-    (mean), standard_error, chosen.
-    """
-    means, errors = (
-        rows.pivot_table("accuracy", NETWORK, "subsample", aggfunc=name)
-        for name in ("mean", "sem")
-    )
-    table: pd.DataFrame = means.add_prefix("accuracy_")
-    table = table.assign(
-        accuracy=means.mean(axis=1), standard_error=np.sqrt((errors**2).sum(axis=1)) / 2
-    ).reset_index()
-    best = table.nlargest(1, "accuracy")
-    good = table[
-        table["accuracy"] >= float((best["accuracy"] - best["standard_error"]).sum())
-    ]
-    smallest = good[good["width"] == good["width"].min()]
-    return table.assign(
-        chosen=table.index == smallest["accuracy"].idxmax()
-    ).rename_axis(columns=None)
-
-
-def rate_candidates(rows: pd.DataFrame, model: str) -> pd.DataFrame:
-    """Accuracy on held-out rows of DP-SGD's short runs, for ``model`` "network" or
-    "linear".
-
-    Columns: noise_multiplier, accuracy_<rate> for each rate, chosen (the best rate
-    where all were run).
-    """
-    done = rows[rows["width"].isna() == (model == "linear")]
-    table = done.pivot_table(
-        "accuracy", "noise_multiplier", "learning_rate", dropna=False
-    )
-    chosen = table.idxmax(axis=1).where(table.notna().all(axis=1))
-    return (
-        table.rename(columns="accuracy_{:g}".format)
-        .assign(chosen=chosen)
-        .reset_index()
-        .rename_axis(columns=None)
-    )
-
-
-def two_rates(one_rate: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
-    """DP-SGD with the noise of Table 2a, all with one learning rate, beside the rates
-    chosen for each noise.
-
-    Columns: sigma, published, one_rate (accuracy), rate (the chosen), accuracy; NaN
-    where a row was not run.
-    """
-    table = published("2a").query("method == 'dp_sgd'")[["sigma", "published"]]
-    one = {"noise_multiplier": "sigma", "accuracy": "one_rate"}
-    own = {"noise_multiplier": "sigma", "learning_rate": "rate", "accuracy": "accuracy"}
-    for rows, names in ((one_rate, one), (chosen, own)):
-        runs = (
-            rows.dropna(subset=["noise_multiplier"])
-            .reindex(columns=list(names))
-            .astype(float)
-        )
-        table = table.merge(runs.rename(columns=names), on="sigma", how="left")
-    return table
-
-
-def cifar10_candidates(rows: pd.DataFrame, dp_sgd: pd.DataFrame) -> pd.DataFrame:
-    """Settings that were tried on CIFAR-10's held-out training rows, and those in use.
-
-    The rule: of the candidates of one network, method and size the one with the best
-    mean accuracy. Columns: method, architecture, subsample (records; empty for DP-SGD,
-    which trains on all), sigma (the noise multiplier of DP-SGD, empty for the least
-    noise), optimizer, learning_rate, accuracy (mean), std, seeds, chosen (the best
-    where all candidates were run).
-    """
-    frames = (
-        rows.assign(method="bagging", sigma=np.nan),
-        dp_sgd.assign(
-            method="dp_sgd",
-            sigma=dp_sgd["noise_multiplier"].astype(float),
-            optimizer="sgd",
-        ),
-    )
-    keys = [*TASK, "optimizer", "learning_rate"]
-    both = pd.concat(
-        [
-            frame.reindex(columns=[*keys, "accuracy"]).astype({"accuracy": float})
-            for frame in frames
-        ]
-    )
-    groups = both.groupby(keys, sort=False, dropna=False)["accuracy"]
-    table = groups.agg(accuracy="mean", std="std", seeds="count").reset_index()
-    same = table.groupby(TASK, dropna=False)["accuracy"]
-    whole = same.transform("count") == same.transform("size")
-    return table.assign(chosen=whole & (table["accuracy"] == same.transform("max")))
-
-
-def carried_rates(dp_sgd: pd.DataFrame) -> pd.DataFrame:
-    """What held-out images choose at the reduced scale, beside the learning rate
-    carried over from MNIST by its noise.
-
-    Columns: sigma (empty for the least noise), chosen (NaN unless all candidates were
-    run), carried, nearest (the candidate nearest to it).
-    """
-    lines = []
-    groups: Any = dp_sgd.astype({"noise_multiplier": float}).groupby(
-        "noise_multiplier", dropna=False
-    )
-    for sigma, rows in groups:
-        n = grids.RECORDS_OF["cifar10"] - VALIDATION_ROWS
-        carried = grids.dp_sgd_rate("network", parameters(rows)[0], n=n)
-        best = (
-            rows.loc[rows["accuracy"].idxmax(), "learning_rate"]
-            if rows["accuracy"].notna().all()
-            else np.nan
-        )
-        nearest = min(
-            rows["learning_rate"], key=lambda rate: abs(np.log(rate / carried))
-        )
-        lines.append(
-            {"sigma": sigma, "chosen": best, "carried": carried, "nearest": nearest}
-        )
-    return pd.DataFrame(lines)
-
-
-def _task(row: Any) -> str:
-    what = (
-        f"{'bagging' if row.method == 'bagging' else 'DP-SGD'},"
-        f" {ARCHITECTURES[row.architecture]}"
-    )
-    if row.method == "bagging":
-        return what
-    return (
-        f"{what},"
-        f" {'the least sigma' if np.isnan(row.sigma) else equals('sigma', f'{row.sigma:g}')}"
-    )
-
-
-CHOSEN = Column("chosen", labels={True: "yes", False: ""})
-
-NETWORK_CANDIDATES = Table(
-    "Candidates for the settings that the paper leaves open. The models are trained on"
-    " k of the first 50,000 MNIST training images. The accuracy on the last 10,000"
-    " training images is a mean over 3 seeds.",
-    Column("width", "channels"),
-    "optimizer",
-    Column("learning_rate", "rate", "{:g}"),
-    columns(
-        "{:.2%}",
-        accuracy_300="k = 300",
-        accuracy_1000="k = 1,000",
-        accuracy="mean",
-        standard_error="standard error",
-    ),
-    CHOSEN,
-)
-TWO_RATES = Table(
-    "Test accuracy of DP-SGD with the noise of Table 2a after 100 epochs, one run each."
-    " The learning rate is 0.15, as in the library's public example, or the rate that"
-    " was chosen for each noise level on held-out images.",
-    Column("sigma", format="{:g}"),
-    Column("published", format="{:.2%}"),
-    Column("one_rate", "rate 0.15", "{:.2%}", gap=GAP),
-    Column("rate", "chosen rate", "{:g}"),
-    Column("accuracy", "at the chosen rate", "{:.2%}", gap=GAP),
-)
-CIFAR10_CANDIDATES = Table(
-    "Candidates for settings that the paper leaves open on CIFAR-10, with the accuracy"
-    " on the last 10,000 training images. Bagging trains on k of the other 40,000"
-    " images, for 30 epochs with k = 1,000 and for 5 epochs with k = 500. DP-SGD trains"
-    " on all 40,000 for two epochs.",
-    Column("method", "for", text=_task),
-    Column("subsample", "k", "{:,.0f}"),
-    "optimizer",
-    Column("learning_rate", "rate", "{:g}"),
-    mean_and_std("accuracy"),
-    "seeds",
-    CHOSEN,
-)
-
-
-def show_rates(table: pd.DataFrame, model: str) -> Any:
-    """The candidates of :func:`rate_candidates` as the chapter shows them."""
-    accuracies = (
-        Column(f"accuracy_{rate:g}", f"rate {rate:g}", "{:.1%}", gap=GAP)
-        for rate in sorted(grids.RATES[model])
-    )
-    caption = (
-        "DP-SGD for ten epochs, {what}, at four noise multipliers sigma. It trains on"
-        " the first 50,000 MNIST training images with one seed, and the accuracy is on"
-        " the last 10,000."
-    )
-    chosen = Column("chosen", format="{:g}", gap=GAP)
-    shown = Table(
-        caption, Column("noise_multiplier", "sigma", format="{:g}"), *accuracies, chosen
-    )
-    return shown(table, what=MODELS[model])
-
-
-SCHEMES: dict[str, dict[str, Any]] = {
-    "with_replacement": {},
-    "independent": {"replace": False},
-    "dealt_out": {"replace": False, "scheme": "split"},
-}
 
 
 def memorising_attack(
@@ -1167,38 +898,333 @@ def memorising_attack(
     )
 
 
-def many_models(*, n: int, drawn: int, n_models: tuple[int, ...]) -> pd.DataFrame:
-    """Exact delta of N models on ``drawn / N`` records each, for the three schemes of
-    drawing.
-
-    Columns: n_models, subsample, with_replacement, independent, dealt_out.
-    """
-    table = pd.DataFrame(
-        {"n_models": n_models, "subsample": [drawn // count for count in n_models]}
-    )
-    for name, scheme in SCHEMES.items():
-        profiles = (
-            accounting.bagging(n=n, subsample=drawn // count, n_models=count, **scheme)
-            for count in n_models
-        )
-        table[name] = [profile.advantage for profile in profiles]
-    return table
-
-
 MEMORISING_ATTACK = Table(
     "Membership test against bagged nearest-neighbour classifiers: exact and simulated"
     " error rates.",
     "rate",
     columns("{:.4f}", "exact", "simulated", low="95 % from", high="to"),
 )
-MANY_MODELS = Table(
-    "Exact delta of N models on k = 10,000/N records each, drawn from n = 60,000"
-    " records in three ways.",
-    columns("{:,}", n_models="N", subsample="k"),
-    columns(
-        "{:.5f}",
-        with_replacement="with replacement",
-        independent="",
-        dealt_out="one draw, divided",
-    ),
+
+
+QUESTIONS: dict[str, Callable[[Mean], Question]] = {
+    "": above,
+    "not behind": not_behind,
+    "negligible": lambda difference: level(difference, margin=NEGLIGIBLE),
+}
+
+
+def cells() -> list[Cell]:
+    """Cells of Tables 2 and 3, and sentences about Figures 1 and 2, in the paper's
+    order.
+    """
+    found, bagged, case2 = (
+        printed_tables(),
+        rows("bagging_table2a"),
+        rows("bagging_case2"),
+    )
+    lenders = {
+        "dp_sgd": noisy(rows("bagging_equal")),
+        "none": pooled(bagged[bagged["subsample"].isna()], ["epochs"]),
+    }
+    judged = orderings(
+        *(
+            found["2a"],
+            found["3a"],
+            fixed_draws(case2, "paper"),
+            replacement(case2, "paper"),
+        ),
+        table2b=found["2b"],
+        table3b=found["3b"],
+        noisy=lenders["dp_sgd"],
+    )
+    sentences = {
+        claim: Ours(answer)
+        for claim, answer in zip(judged["claim"], judged["verdict"], strict=True)
+    }
+    return scorecard.cells("bagging", sentences, lenders=lenders)
+
+
+def printed_tables() -> dict[str, pd.DataFrame]:
+    """Tables 2 and 3 of the paper, our published rows beside: see
+    :mod:`dpnotes.lab.bagging.results`.
+    """
+    images, noise = rows("bagging_cifar10"), rows("bagging_cifar10_dp_sgd")
+    tuned = rows("bagging_case2_dp_sgd", grids.case2_dp_sgd("paper"))
+    case2 = rows("bagging_case2"), rows("bagging_pate"), tuned
+    return {
+        "2a": table2a(
+            rows("bagging_table2a"),
+            "paper",
+            rows("bagging_dp_sgd", grids.dp_sgd("paper")),
+        ),
+        "2b": cifar10("2b", images, noise),
+        "3a": table3a(*case2, "paper"),
+        "3b": cifar10("3b", images, noise, rows("bagging_cifar10_pate")),
+    }
+
+
+def rows(name: str, grid: Grid | None = None) -> pd.DataFrame:
+    """Published rows of an experiment of this chapter; metrics of a row that is not
+    there are empty.
+    """
+    chosen = next(experiment for experiment in EXPERIMENTS if experiment.name == name)
+    store = published_store(name)
+    grid = chosen.grids["paper"]() if grid is None else grid
+    return collect(chosen.function, grid, compute="stored", published=store, runs=store)
+
+
+def orderings(
+    table2a: pd.DataFrame,
+    table3a: pd.DataFrame,
+    fixed_draws: pd.DataFrame,
+    replacement: pd.DataFrame,
+    *,
+    table2b: pd.DataFrame,
+    table3b: pd.DataFrame,
+    noisy: Borrowed = NOBODY,
+) -> pd.DataFrame:
+    """What the paper says is larger than what, and whether it is so here, in every pair
+    that was run.
+
+    Parameters
+    ----------
+    table2a, table3a, fixed_draws, replacement, table2b, table3b : DataFrame
+        As the functions of :mod:`dpnotes.lab.bagging.results` give them; ``table2b`` and
+        ``table3b`` as ``cifar10``.
+    noisy : Borrowed
+        What single runs of DP-SGD borrow. Without it comparisons with them are
+        undecided.
+
+    Returns
+    -------
+    DataFrame
+        As :func:`judged` gives it.
+    """
+    tables = {"2a": table2a, "3a": table3a, "2b": table2b, "3b": table3b}
+    found = {
+        "2a_as_far": further_than_published(table2a, noisy),
+        "figure2_equal": differences(replacement),
+    }
+    for name in ("2a", "2b"):
+        series = (
+            method(tables[name], "bagging")
+            .query("seeds > 0")
+            .sort_values("subsample")
+            .to_dict("records")
+        )
+        found[f"{name}_grows"] = steps([mean(line) for line in series])
+    found["figure1_falls"] = [
+        gap * -1.0
+        for _, curve in fixed_draws.sort_values("n_models").groupby("drawn")
+        for gap in steps([mean(line, "accuracy") for line in curve.to_dict("records")])
+    ]
+    return judged("paper", tables, found, to=noisy)
+
+
+def counted(outcomes: Iterable[str]) -> str:
+    """Say how often there is each outcome or verdict.
+
+    Examples
+    --------
+    >>> counted(["gap", "agrees", "gap"])
+    '2 gap, 1 agrees'
+    """
+    return ", ".join(f"{n} {outcome}" for outcome, n in Counter(outcomes).items())
+
+
+def differences(replacement: pd.DataFrame) -> list[Mean]:
+    """Accuracy with less accuracy without replacement, at each size of Figure 2."""
+    return [
+        mean(line, "with_replacement", std="with_std")
+        - mean(line, "without_replacement", std="without_std")
+        for line in replacement.to_dict("records")
+    ]
+
+
+def reduced_orderings(table: pd.DataFrame) -> pd.DataFrame:
+    """What the rows of the reduced scale say: see :func:`judged`."""
+
+    def start(name: str) -> pd.DataFrame:
+        return table.rename(columns=lambda column: column.removesuffix(f"_{name}"))
+
+    return judged("reduced", {name: start(name) for name in ("scratch", "tuned")})
+
+
+def method(table: pd.DataFrame, name: str, variant: str = "") -> pd.DataFrame:
+    """Lines of a table that are of one method."""
+    return table[(table["method"] == name) & (table["variant"] == variant)]
+
+
+def leads(
+    table: pd.DataFrame, other: str, variant: str = "", *, to: Borrowed = NOBODY
+) -> list[Mean]:
+    """Accuracy of bagging less that of another method, at each pair of the table for
+    which both were run.
+    """
+    return gaps(
+        method(table, "bagging").dropna(subset=["block"]),
+        method(table, other, variant),
+        on="block",
+        to=to,
+    )
+
+
+def further_than_published(table2a: pd.DataFrame, noisy: Borrowed) -> list[Mean]:
+    """Our distance between bagging and DP-SGD with the least noise, less the printed
+    distance, at each pair.
+    """
+    bagged, given = (
+        method(table2a, name).dropna(subset=["block"]) for name in ("bagging", "dp_sgd")
+    )
+    printed = bagged.merge(given, on="block", suffixes=("", "_given"))
+    distances: list[float] = (
+        printed["published"] - printed["published_given"]
+    ).tolist()
+    ours = leads(table2a, "dp_sgd", "least_noise", to=noisy)
+    return (
+        [gap - far for gap, far in zip(ours, distances, strict=True)]
+        if len(ours) == len(distances)
+        else []
+    )
+
+
+def pooled(rows: pd.DataFrame, by: list[str]) -> Borrowed:
+    """Standard deviation of accuracy within settings, over all settings with several
+    seeds; nobody's if none has.
+    """
+    done = (
+        rows.reindex(columns=[*by, "accuracy"])
+        .dropna(subset=["accuracy"])
+        .astype({"accuracy": float})
+    )
+    found = done.groupby(by, dropna=False)["accuracy"].agg(["var", "count"]).dropna()
+    freedom = float((found["count"] - 1).sum())
+    return (
+        Borrowed(
+            math.sqrt(np.average(found["var"], weights=found["count"] - 1)), freedom
+        )
+        if freedom
+        else NOBODY
+    )
+
+
+def noisy(equal: pd.DataFrame) -> Borrowed:
+    """What a single run of a network by DP-SGD borrows: from the rows of the store
+    ``bagging_equal``.
+    """
+    return pooled(equal[equal["width"].notna()], TARGET)
+
+
+def mean(
+    line: Any,
+    name: str = "reproduced",
+    *,
+    std: str = "std",
+    seeds: str = "seeds",
+    to: Borrowed = NOBODY,
+) -> Mean:
+    """The mean in a line of a table; a single run borrows."""
+    runs = int(line[seeds])
+    return (
+        borrowed(float(line[name]), to, runs)
+        if runs < 2
+        else Mean.of(float(line[name]), float(line[std]), runs)
+    )
+
+
+def borrowed(value: float, lender: Borrowed, runs: int = 1) -> Mean:
+    """A value, of the paper or a single run of ours, with a standard deviation that
+    is not its own.
+    """
+    return Mean.of(value, lender.std, runs, freedom=lender.freedom)
+
+
+def gaps(
+    upper: pd.DataFrame, lower: pd.DataFrame, *, on: str, to: Borrowed = NOBODY
+) -> list[Mean]:
+    """Differences of two methods wherever both were run; ``to``: what a single run
+    borrows.
+    """
+    pairs = upper.merge(lower, on=on, suffixes=("", "_lower"))
+    lines = pairs[(pairs["seeds"] > 0) & (pairs["seeds_lower"] > 0)].to_dict("records")
+    ends = {"name": "reproduced_lower", "std": "std_lower", "seeds": "seeds_lower"}
+    return [mean(line, to=to) - mean(line, **ends, to=to) for line in lines]
+
+
+def steps(means: Sequence[Mean]) -> list[Mean]:
+    """Differences of neighbours in a series."""
+    return [after - before for before, after in itertools.pairwise(means)]
+
+
+def judged(
+    scale: str,
+    given: Mapping[str, pd.DataFrame],
+    found: Mapping[str, Sequence[Mean]] | None = None,
+    *,
+    to: Borrowed = NOBODY,
+) -> pd.DataFrame:
+    """Verdicts on the statements of a scale, lines of
+    ``book/results/published/orderings_bagging.csv``.
+
+    A line says of ``upper`` of one table that it is above ``lower`` of another, or asks
+    another ``question`` of their differences, of which there is one wherever both were
+    run and are equal in ``on``, or one of all.
+
+    Parameters
+    ----------
+    scale : {"paper", "reduced"}
+    given : mapping of str to DataFrame
+        The tables.
+    found : mapping of str to sequence of Mean, optional
+        Differences of statements that name no table.
+    to : Borrowed
+        What a single run borrows where pairs of a privacy budget are compared.
+
+    Returns
+    -------
+    DataFrame
+        Columns claim (a name), says, compared (how many differences), ours (the least,
+        in percentage points), verdict.
+    """
+    lines = []
+    line: Any
+    for line in (
+        paper_table("orderings_bagging")
+        .query("scale == @scale")
+        .fillna("")
+        .itertuples()
+    ):
+        if line.table:
+            upper, lower = (
+                given[line.table].query(line.upper),
+                given[line.other].query(line.lower),
+            )
+            sides = (
+                side.assign(all=1).dropna(subset=[line.on]) for side in (upper, lower)
+            )
+            differences = gaps(
+                *sides, on=line.on, to=to if line.on == "block" else NOBODY
+            )
+        else:
+            differences = list((found or {})[line.claim])
+        least = 100 * min((gap.value for gap in differences), default=math.nan)
+        answer = verdict(
+            every(map(QUESTIONS[line.question], differences)) if differences else None
+        )
+        lines.append((line.claim, line.says, len(differences), least, answer))
+    return pd.DataFrame(lines, columns=["claim", "says", "compared", "ours", "verdict"])
+
+
+SHOWN = (
+    Column("says", "claim"),
+    Column("compared", "pairs"),
+    Column("ours", "least gap", "{:+.2f}"),
+    "verdict",
+)
+ORDERINGS = Table(
+    "Ordering claims of the paper, judged on our results by the rule of this book.",
+    SHOWN,
+)
+REDUCED_ORDERINGS = Table(
+    "Orderings at the reduced scale, judged by the rule of this book.", SHOWN
 )
