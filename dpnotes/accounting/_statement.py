@@ -277,9 +277,12 @@ class PrivacyStatement:
                 wrong += [name for name, word in made.items() if told[name] != word]
             elif told != made:
                 wrong.append(section)
-        for name, least in _figures(profile).items():
-            level = math.inf if stated[name] == "infinity" else float(stated[name])
-            if not level >= least * (1 - PRECISION) - ABSOLUTE:
+        figures = _figures(profile)
+        levels = [(name, stated[name]) for name in figures]
+        levels.append(("advantage", stated["profile"]["advantage"]))
+        for name, told in levels:
+            level = math.inf if told == "infinity" else float(told)
+            if not level >= figures[name] * (1 - PRECISION) - ABSOLUTE:
                 wrong.append(name)
         for pair in stated["asked"] + stated["pairs"]:
             delta, epsilon = pair["delta"], pair["epsilon"]

@@ -157,6 +157,7 @@ def test_levels_on_the_page_are_rounded_up(stated):
         (lambda c: c["guarantee"]["pairs"][3].update(epsilon=0.5), "delta=1e-05"),
         (lambda c: c["guarantee"].update(mu=0.2), "mu"),
         (lambda c: c["guarantee"].update(advantage=0.0), "advantage"),
+        (lambda c: c["guarantee"]["profile"].update(advantage=0.0), "advantage"),
         (lambda c: c["not_protected"].pop(), "not_protected"),
         (lambda c: c.update(form="dpnotes-privacy-statement-1"), "form"),
         (lambda c: c["protection"].update(records="known to all"), "records"),
