@@ -11,8 +11,8 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -51,31 +51,45 @@ class _Mute(Warning, metaclass=_WhileMuted):
 _FILTER: Any = ("ignore", None, _Mute, None, 0)
 
 
-class _Anomalies:
-    """Keeps torch's anomaly mode off while any thread is behind the gate."""
+class WhileAny:
+    """Sets a state of the process while any thread is inside; the last one that leaves
+    gives it back as the first one found it.
 
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.inside = 0
-        self.before = False
+    Otherwise a thread that leaves would change the state under another one.
+    """
 
-    def enter(self, torch: Any) -> None:
-        with self.lock:
-            if not self.inside:
-                self.before = torch.is_anomaly_enabled()
-            self.inside += 1
-            torch.autograd.set_detect_anomaly(False)
+    def __init__(
+        self, get: Callable[[], Any], put: Callable[[Any], Any], value: Any
+    ) -> None:
+        self._get, self._put, self._value = get, put, value
+        self._restart()
+        # a thread of the parent may have held the lock
+        os.register_at_fork(after_in_child=self._restart)
 
-    def leave(self, torch: Any) -> None:
-        with self.lock:
-            self.inside -= 1
-            if not self.inside:
-                torch.autograd.set_detect_anomaly(self.before)
+    def _restart(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._before: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._before = self._get()
+            self._inside += 1
+            self._put(self._value)
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._put(self._before)
 
 
-_anomalies = _Anomalies()
-# a thread of the parent may have held the lock
-os.register_at_fork(after_in_child=_anomalies.__init__)  # type: ignore[misc]
+_no_anomalies = WhileAny(
+    lambda: sys.modules["torch"].is_anomaly_enabled(),
+    lambda on: sys.modules["torch"].autograd.set_detect_anomaly(on),
+    False,
+)
 
 
 def _install() -> None:
@@ -107,15 +121,11 @@ def quiet() -> Iterator[None]:
         # before a filter that would turn warnings into errors
         filters.insert(0, _FILTER)
     before = _muted.set(True)
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        _anomalies.enter(torch)
+    torch = _no_anomalies if "torch" in sys.modules else nullcontext()
     try:
-        with np.errstate(all="ignore"):
+        with torch, np.errstate(all="ignore"):
             yield
     finally:
-        if torch is not None:
-            _anomalies.leave(torch)
         _muted.reset(before)
 
 

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from dpnotes._gate import WhileAny
 from dpnotes._validation import Integers, at_least
 
 # [M, m], or M arrays of any lengths
@@ -60,42 +61,65 @@ def full_float32() -> Iterator[None]:
 
     Whatever the caller has chosen, no product rounds its factors to TF32 or bfloat16,
     as a GPU, some processors and ``torch.autocast`` would. A clipped gradient would
-    then be longer than the clipping norm, by up to three thousandths. A GPU's fastest convolutions add up in an order
-    that differs from run to run; with them, training that is resumed would end
-    elsewhere.
+    then be longer than the clipping norm, by up to three thousandths. A GPU's fastest
+    convolutions add up in an order that differs from run to run; with them, training
+    that is resumed would end elsewhere.
     """
+    cast = [kind for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)]
+    for kind in cast:
+        torch.set_autocast_enabled(kind, False)
+    try:
+        with _full_precision:
+            yield
+    finally:
+        for kind in cast:
+            torch.set_autocast_enabled(kind, True)
+
+
+class _Precision(NamedTuple):
+    """What PyTorch was told about the precision and the order of its sums."""
+
+    deterministic: bool
+    benchmark: bool
+    parts: Sequence[str]
+    older: str
+
+
+def _parts() -> tuple[Any, ...]:
     backends: Any = torch.backends
-    cudnn = backends.cudnn
-    deterministic = cudnn.deterministic
-    benchmark = cudnn.benchmark
-    cudnn.deterministic = True
-    cudnn.benchmark = False
-    parts = (
+    return (
         backends.cuda.matmul,
         backends.cudnn.conv,
         backends.cudnn.rnn,
         backends.mkldnn.matmul,
         backends.mkldnn.conv,
     )
-    chosen = [part.fp32_precision for part in parts]
-    for part in parts:
+
+
+def _chosen_precision() -> _Precision:
+    cudnn = torch.backends.cudnn
+    chosen = [part.fp32_precision for part in _parts()]
+    # PyTorch has an older switch beside these, which cannot be read while they
+    # contradict it
+    for part in _parts():
         part.fp32_precision = "ieee"
-    # PyTorch has an older switch beside these, which must not contradict them
     older = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    cast = [kind for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)]
-    for kind in cast:
-        torch.set_autocast_enabled(kind, False)
-    try:
-        yield
-    finally:
-        for kind in cast:
-            torch.set_autocast_enabled(kind, True)
-        cudnn.deterministic = deterministic
-        cudnn.benchmark = benchmark
-        torch.set_float32_matmul_precision(older)
-        for part, precision in zip(parts, chosen, strict=True):
-            part.fp32_precision = precision
+    return _Precision(cudnn.deterministic, cudnn.benchmark, chosen, older)
+
+
+def _choose_precision(chosen: _Precision) -> None:
+    torch.backends.cudnn.deterministic = chosen.deterministic
+    torch.backends.cudnn.benchmark = chosen.benchmark
+    torch.set_float32_matmul_precision(chosen.older)
+    for part, precision in zip(_parts(), chosen.parts, strict=True):
+        part.fp32_precision = precision
+
+
+_full_precision = WhileAny(
+    _chosen_precision,
+    _choose_precision,
+    _Precision(True, False, ["ieee"] * len(_parts()), "highest"),
+)
 
 
 def spawned_seed(seed: int, *key: int) -> int:

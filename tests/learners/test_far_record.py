@@ -6,6 +6,8 @@ The sum over the record alone is at most as long as the clipping norm, to the la
 digit. Among b records the addition rounds, by at most b^2 u of the clipping norm.
 """
 
+import threading
+
 import numpy as np
 import pytest
 import torch
@@ -49,6 +51,36 @@ def check_moves(sums, x, y, norm):
         largest = max(largest, alone / norm)
     # no promise is kept by clipping to much less than is promised
     assert norm > 1 or largest >= 1 - 2 * ROOM[x.dtype]
+
+
+def test_a_thread_that_leaves_changes_no_precision_under_another_one():
+    before = torch.get_float32_matmul_precision()
+    first, second, left = (threading.Event() for _ in range(3))
+    seen = []
+
+    def leaves():
+        with full_float32():
+            first.set()
+            second.wait(20)
+        left.set()
+
+    def stays():
+        first.wait(20)
+        with full_float32():
+            second.set()
+            left.wait(20)
+            seen.append(torch.get_float32_matmul_precision())
+
+    torch.set_float32_matmul_precision("medium")
+    try:
+        threads = [threading.Thread(target=each) for each in (leaves, stays)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert [*seen, torch.get_float32_matmul_precision()] == ["highest", "medium"]
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 class Shifted(torch.nn.Module):
