@@ -24,6 +24,7 @@ from dpnotes import __version__, accounting
 from dpnotes._extras import REPOSITORY, repository_source
 from dpnotes.lab import folds, ledger
 from dpnotes.lab.chapters import Chapter, all_chapters, pages
+from dpnotes.lab.downloads import downloadable
 from dpnotes.lab.figures import NARROW
 
 if TYPE_CHECKING:
@@ -280,6 +281,53 @@ def _is_injected(cell: dict[str, Any]) -> bool:
     return "injected-parameters" in cell["metadata"].get("tags", ())
 
 
+def offer_downloads(app: Sphinx, error: Exception | None) -> None:
+    """Put the executed chapters, in words that Jupyter shows, where the pages offer
+    their source to download.
+    """
+    if error is not None or app.builder.name != "html":
+        return
+    standard = app.env.get_domain("std")
+    equations = app.env.get_domain("math").equations
+
+    def named(role: str, target: str) -> str:
+        if role.startswith("cite"):
+            return "; ".join(map(_cited, target.split(",")))
+        if role == "eq" and target in equations:
+            return f"({equations[target][1]})"
+        place = standard.anonlabels.get(target)
+        if role == "numref" and place:
+            numbers = app.env.toc_fignumbers.get(place[0], {}).get("figure", {})
+            if number := numbers.get(place[1]):
+                return f"Fig. {'.'.join(map(str, number))}"
+        if target in standard.labels:
+            return str(standard.labels[target][2])
+        return target
+
+    for chapter in all_chapters(Path(app.srcdir)):
+        offered = Path(app.outdir) / "_sources" / chapter.folder
+        if chapter.executed.is_file() and offered.is_dir():
+            notebook = json.loads(chapter.executed.read_text(encoding="utf-8"))
+            notebook["cells"] = [
+                cell for cell in notebook["cells"] if not _is_injected(cell)
+            ]
+            ready = downloadable(notebook, _glued(chapter), named)
+            path = offered / f"{chapter.name}.ipynb"
+            path.write_text(json.dumps(ready, indent=1), encoding="utf-8")
+
+
+def _cited(key: str) -> str:
+    """A work as author and year, from its key.
+
+    Examples
+    --------
+    >>> _cited("balle2018gaussian")
+    'Balle 2018'
+    """
+    found = re.match(r"\s*([a-z]+)(\d{4})", key)
+    return f"{found[1].capitalize()} {found[2]}" if found else key.strip()
+
+
 def number_by_page(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """Number the figures and tables of a page without a chapter's number from 1, where
     Sphinx counts them through the whole book.
@@ -389,6 +437,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", leave_constants)
     app.connect("autodoc-skip-member", skip_fields)
     app.connect("html-page-context", offer_narrow)
+    app.connect("build-finished", offer_downloads)
     app.connect("env-get-updated", number_by_page, priority=900)  # once Sphinx has
     # after the extensions that add what is dropped
     app.connect("html-page-context", tidy, priority=900)

@@ -4,6 +4,7 @@ narrow, light and dark; sliders.
 
 import json
 import os
+import re
 import tomllib
 from importlib.resources import files
 from pathlib import Path
@@ -265,11 +266,21 @@ def test_search_finds_words_of_the_chapters(tab):
 @pytest.mark.parametrize(
     "chapter", chapters.all_chapters(), ids=lambda chapter: chapter.name
 )
-def test_a_chapter_can_be_downloaded_as_committed(tab, chapter):
+def test_a_chapter_can_be_downloaded_with_its_outputs_and_without_holes(tab, chapter):
     visit(tab, f"{chapter.folder}/{chapter.name}.html")
     target = tab.get_attribute("a.btn-download-source-button", "href")
-    offered = HTML / chapter.folder / target
-    assert json.loads(offered.read_text()) == json.loads(chapter.source.read_text())
+    offered = json.loads((HTML / chapter.folder / target).read_text())
+    committed = json.loads(chapter.source.read_text())
+    kinds = [
+        ["".join(cell["source"]) for cell in each["cells"] if cell["cell_type"] == kind]
+        for each in (offered, committed)
+        for kind in ("code", "markdown")
+    ]
+    code, text, committed_code, committed_text = kinds
+    assert code == committed_code
+    assert len(text) == len(committed_text)
+    assert re.findall(r"\{[a-z:]+\}`[^`]*`|`{3,}\{[^\n]*", "\n".join(text)) == []
+    assert any(cell.get("outputs") for cell in offered["cells"])
 
 
 # Texts between dollars or \( \) that MathJax has left as they are, code apart.
