@@ -6,12 +6,11 @@ from bisect import bisect_left
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 
 from dpnotes import accounting
-from dpnotes._validation import Features, at_least_one
+from dpnotes._validation import Features, Floats, at_least_one
 from dpnotes.mechanisms import draw_subsets
 from dpnotes.methods._answers import short_seeds
 from dpnotes.methods._private import PROTECTS_N, Learned, Records
@@ -153,7 +152,7 @@ class Bagging(Ensemble):
         )
         return Learned(profile, models, exact=False)
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """Fraction of the models that vote for each class, shape [n, n_classes]."""
         return self._answered(X, lambda fitted, X: _shares(fitted.model, X))
 
@@ -164,5 +163,5 @@ class Bagging(Ensemble):
         )
 
 
-def _shares(models: Teachers, X: Features) -> NDArray[np.float64]:
+def _shares(models: Teachers, X: Features) -> Floats:
     return models.vote_counts(X) / len(models.present)

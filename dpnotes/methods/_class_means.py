@@ -6,7 +6,6 @@ import math
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpnotes._validation import Features, Floats, Integers, positive
 from dpnotes.accounting import PrivacyProfile
@@ -142,7 +141,7 @@ class ClassMeans(LogitRelease):
         return released, deviation, profile.with_(**about)
 
 
-def _sums(X: Floats, codes: NDArray[np.integer], n_classes: int) -> Floats:
+def _sums(X: Floats, codes: Integers, n_classes: int) -> Floats:
     """Sums of the rows of each class, and of the constant feature, shape [n_classes, d
     + 1], without rounding error.
 

@@ -176,21 +176,23 @@ class DPSGD(LogitRelease):
             noise_multiplier=noise, adjacency=self.adjacency, **accounted
         )
         (seed,) = short_seeds(self.noise_seed, 1)
-        settings = self._chosen(
-            "clipping_norm", "learning_rate", "device", "sample_rate", "steps"
-        )
-        settings["noise_multiplier"] = noise
-        settings["seed"] = seed
-        settings["normal"] = normal_floats if self.noise_seed is None else None
-        settings["n_records"] = at_least_one("n", self.n)  # type: ignore[arg-type]
+        n = at_least_one("n", self.n)  # type: ignore[arg-type]
+        rate = self.sample_rate
         # the learner needs a row: one that is never drawn, at the same expected size of
         # a batch
         if not len(X):
             X = np.zeros_like(records.X[:1])
             codes = np.zeros(1, np.int64)
-            expected = math.ldexp(self.sample_rate * settings["n_records"], NEVER)
-            settings["sample_rate"] = math.ldexp(1.0, -NEVER)
-            settings["n_records"] = int(expected)
+            n = int(math.ldexp(rate * n, NEVER))
+            rate = math.ldexp(1.0, -NEVER)
+        settings = {
+            **self._chosen("clipping_norm", "learning_rate", "device", "steps"),
+            "sample_rate": rate,
+            "n_records": n,
+            "noise_multiplier": noise,
+            "seed": seed,
+            "normal": normal_floats if self.noise_seed is None else None,
+        }
         train = self._train_linear if self.network is None else self._train_network
         model = train(X, codes, len(records.classes), settings)
         return Learned(

@@ -9,10 +9,9 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpnotes import learners
-from dpnotes._validation import Features, at_least_one, positive, real
+from dpnotes._validation import Features, Integers, at_least_one, positive, real
 from dpnotes.accounting import PrivacyProfile
 from dpnotes.methods._linear import (
     MAX_ITERATIONS,
@@ -125,9 +124,7 @@ class LinearEstimator(LogitAnswers):
         strength = self._strength * norm**2 / positive("epsilon", self.epsilon)
         return {"n": n, "l2": max(strength, LEAST) / n}
 
-    def _minimiser(
-        self, X: Features, codes: NDArray[np.integer], n_classes: int
-    ) -> Minimiser:
+    def _minimiser(self, X: Features, codes: Integers, n_classes: int) -> Minimiser:
         """Fit the minimiser with the parameters of the estimator."""
         given = self._chosen("l2", "intercept", "norm", "n", "max_iterations", "device")
         return fit_minimiser(X, codes, n_classes=n_classes, **given)
@@ -151,7 +148,7 @@ class WeightRelease(LinearEstimator, LogitRelease):
     def fit_many(
         self,
         X: Features,
-        codes: NDArray[np.integer],
+        codes: Integers,
         *,
         n_classes: int,
         n_repeats: int = 1,
@@ -238,7 +235,7 @@ class ModelSensitivity(WeightRelease):
     def fit_many(
         self,
         X: Features,
-        codes: NDArray[np.integer],
+        codes: Integers,
         *,
         n_classes: int,
         n_repeats: int = 1,

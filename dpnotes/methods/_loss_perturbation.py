@@ -9,11 +9,10 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from dpnotes import learners
-from dpnotes._validation import Features, Floats, at_least_one, positive
+from dpnotes._validation import Features, Floats, Integers, at_least_one, positive
 from dpnotes.accounting import (
     ObjectiveNoise,
     PrivacyProfile,
@@ -111,7 +110,7 @@ class LossPerturbation(WeightRelease):
     def fit_many(
         self,
         X: Features,
-        codes: NDArray[np.integer],
+        codes: Integers,
         *,
         n_classes: int,
         n_repeats: int = 1,

@@ -25,7 +25,7 @@ import copy
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
@@ -317,10 +317,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             learned = self._learn(records, **given)
         chosen["classes"] = None if self.classes is None else records.classes.tolist()
         chosen.update(dict.fromkeys(SEEDS))
-        facts = {each.name: getattr(learned, each.name) for each in fields(Learned)}
-        facts["profile"] = self._described(learned.profile, exact=learned.exact)
+        profile = self._described(learned.profile, exact=learned.exact)
         return Fitted(
-            **facts,
+            **{**vars(learned), "profile": profile},
             classes=records.classes,
             columns=columns,
             norm=norm,

@@ -9,12 +9,19 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from dpnotes import accounting, learners
 from dpnotes._progress import counted
-from dpnotes._validation import Features, Floats, at_least_one, one_of, positive, real
+from dpnotes._validation import (
+    Features,
+    Floats,
+    Integers,
+    at_least_one,
+    one_of,
+    positive,
+    real,
+)
 from dpnotes.accounting import PrivacyProfile
 from dpnotes.mechanisms import add_gaussian
 from dpnotes.methods._answers import secret_seed
@@ -206,7 +213,7 @@ class NoisySGD(BinaryRelease):
 
 def noisy_descents(
     X: Features,
-    codes: NDArray[np.int64],
+    codes: Integers,
     *,
     n_runs: int,
     n: int | None = None,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpnotes import accounting, learners
-from dpnotes._validation import Features, at_least_one, one_of
+from dpnotes._validation import Features, Integers, at_least_one, one_of
 from dpnotes.accounting import ADJACENCIES, soft_vote_beta
 from dpnotes.mechanisms import Partitions, soft_vote, stream
 from dpnotes.methods._answers import InferenceBudget, derived_seed
@@ -32,7 +32,7 @@ SHARDS, LEARNERS, ANSWERS = 0, 1, 2  # streams of the seed
 
 def fit_shards(
     X: Features,
-    y: NDArray[np.integer],
+    y: Integers,
     *,
     n_classes: int,
     n_models: int = 256,

@@ -149,7 +149,7 @@ class Alone:
 
     models: Any
 
-    def predict(self, X: Features) -> NDArray[np.integer]:
+    def predict(self, X: Features) -> Integers:
         """Class codes, shape [n]."""
         return np.asarray(self.models.votes(X)[0])
 
