@@ -64,16 +64,12 @@ def clopper_pearson(
     trials = check.at_least_one("trials", trials)
     successes = check.at_least("successes", successes, 0, most=("trials", trials))
     tail = (1 - check.level("confidence", confidence)) / 2
-    low = (
-        0.0
-        if successes == 0
-        else float(special.betaincinv(successes, trials - successes + 1, tail))
-    )
-    high = (
-        1.0
-        if successes == trials
-        else float(special.betainccinv(successes + 1, trials - successes, tail))
-    )
+    failures = trials - successes
+    low, high = 0.0, 1.0
+    if successes > 0:
+        low = float(special.betaincinv(successes, failures + 1, tail))
+    if failures > 0:
+        high = float(special.betainccinv(successes + 1, failures, tail))
     return Interval(low, high)
 
 
@@ -289,10 +285,8 @@ def one_run_p_value(
     examples = check.at_least_one("examples", examples)
     guesses = check.at_least("guesses", guesses, 1, most=("examples", examples))
     correct = check.at_least("correct", correct, 0, most=("guesses", guesses))
-    q, delta = (
-        special.expit(check.real("epsilon", epsilon)),
-        check.real("delta", delta, high=1.0),
-    )
+    q = special.expit(check.real("epsilon", epsilon))
+    delta = check.real("delta", delta, high=1.0)
     at_least = float(scipy.stats.binom.sf(correct - 1, guesses, q))
     if correct == 0 or delta == 0:
         return min(1.0, at_least)
@@ -365,14 +359,14 @@ def one_run_audit(
         return 0.0
     # with delta = 0 the bound would be where P[Bin(guesses, q) >= correct] = level;
     # delta only lowers it
-    low, high = (
-        0.0,
-        float(special.logit(special.betaincinv(correct, guesses - correct + 1, level)))
-        + 1e-6,
-    )
+    truth = special.betaincinv(correct, guesses - correct + 1, level)
+    low, high = 0.0, float(special.logit(truth)) + 1e-6
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        low, high = (middle, high) if p_value(epsilon=middle) < level else (low, middle)
+        if p_value(epsilon=middle) < level:
+            low = middle
+        else:
+            high = middle
     return low
 
 

@@ -26,6 +26,7 @@ ROUNDS = 80  # a dozen suffice
 # where it is looked whether the curve rises; it may be flat at the start
 APART = (STRIDE, 2.0, 9.0)
 FURTHEST = 45.0  # e^45 and e^-45 times the start: no parameter of use
+EVERY = "every mechanism meets it"
 AIMS = "epsilon and delta, or mu, or advantage, or tpr and fpr"
 
 
@@ -102,12 +103,8 @@ def gaussian_sigma(
 
     epsilon, delta, sensitivity = np.broadcast_arrays(epsilon, delta, sensitivity)
     with np.errstate(divide="ignore", over="ignore"):  # caught below
-        mu = (
-            _classical_mu(epsilon, delta)
-            if analysis == "classical"
-            else largest_mu(epsilon, delta)
-        )
-        sigma = sensitivity / mu
+        largest = _classical_mu if analysis == "classical" else largest_mu
+        sigma = sensitivity / largest(epsilon, delta)
     if not np.isfinite(sigma).all():
         index = np.unravel_index(np.argmin(np.isfinite(sigma)), sigma.shape)
         raise ValueError(
@@ -119,7 +116,8 @@ def gaussian_sigma(
 
 def _classical_mu(epsilon: Floats, delta: Floats) -> Floats:
     mu = epsilon / np.sqrt(2 * np.log(1.25 / delta))
-    if (wrong := (epsilon <= 0) | (mu > largest_mu(epsilon, delta))).any():
+    wrong = (epsilon <= 0) | (mu > largest_mu(epsilon, delta))
+    if wrong.any():
         raise ValueError(
             "the classical formula is proved for 0 < epsilon < 1 and is not sufficient"
             f" for epsilon={float(epsilon[wrong].flat[0])!r} at"
@@ -206,17 +204,12 @@ def calibrate(
         a_profile("make_profile(...)", profile)
         return excess(profile)
 
-    further = next(
-        (
-            end
-            for step in APART
-            for end in (begin + step, begin - step)
-            if at(end) != at(begin)
-        ),
-        begin,
-    )
-    rises = (at(further) > at(begin)) == (further > begin)
-    sign = -1.0 if rises else 1.0  # of the direction of more privacy
+    sign = -1.0  # of the direction of more privacy
+    for step in APART:
+        change = at(begin + step) - at(begin) or at(begin) - at(begin - step)
+        if change != 0:
+            sign = -math.copysign(1.0, change)
+            break
     found = boundary(lambda place: at(sign * place), sign * begin)
     if found is None:
         raise ValueError(
@@ -263,6 +256,10 @@ def boundary(
     return high if math.isfinite(high) else None
 
 
+def _below_one(name: str, value: float, why: str, low: float = 0.0) -> float:
+    return check.real(name, value, low=low, high=1.0, open_low=True, below=why)
+
+
 def _aim(**numbers: float | None) -> Callable[[PrivacyProfile], float]:
     """Amount by which a profile misses the given aim; not positive if the profile
     meets it.
@@ -273,41 +270,19 @@ def _aim(**numbers: float | None) -> Callable[[PrivacyProfile], float]:
             most = check.positive("mu", mu)
             return lambda profile: min(profile.mu, 1e300) / most - 1
         case {"advantage": advantage, **others} if not others:
-            largest = check.real(
-                "advantage",
-                advantage,
-                high=1.0,
-                open_low=True,
-                below="every mechanism meets it",
-            )
+            largest = _below_one("advantage", advantage, EVERY)
             return lambda profile: profile.advantage / largest - 1
         case {"tpr": tpr, "fpr": fpr, **others} if not others:
-            rate = check.real(
-                "fpr",
-                fpr,
-                high=1.0,
-                open_low=True,
-                below="a test with this rate is always positive",
-            )
-            power = check.real(
-                "tpr",
-                tpr,
-                low=rate,
-                high=1.0,
-                open_low=True,
-                below="every mechanism meets it",
-            )
+            rate = _below_one("fpr", fpr, "a test with this rate is always positive")
+            power = _below_one("tpr", tpr, EVERY, low=rate)
             return lambda profile: float(profile.tpr(rate)) - power
         case {"epsilon": epsilon, "delta": delta, **others} if not others:
             level = check.real("epsilon", epsilon)
-            failure = check.real(
-                "delta", delta, high=1.0, below="every mechanism meets it"
-            )
+            failure = check.real("delta", delta, high=1.0, below=EVERY)
             if failure == 0:
                 return lambda profile: min(float(profile.epsilon(0.0)), 1e300) - level
-            return lambda profile: math.log(
-                max(float(profile.delta(level)), 1e-300) / failure
-            )
+            least = 1e-300
+            return lambda profile: math.log(max(profile.delta(level), least) / failure)
     raise ValueError(
         f"exactly one aim must be given ({AIMS}), got {' and '.join(aim) or 'none'}"
     )

@@ -11,6 +11,7 @@ from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import elementwise
 
 from dpnotes import _validation as check
 from dpnotes._validation import Floats, Integers, floats
@@ -38,9 +39,6 @@ COARSE_ORDERS = 1 + np.logspace(-3, 6, 55)
 # orders at once, each time between the neighbours of the best; a parabola follows
 SEARCH = (9, 7, 7, 7, 7, 7)
 PRECISION = 1e-8  # in log sigma
-ROUNDS = 30  # of regula falsi, at most
-LOWEST = -7.0  # log sigma: below 1e-3 nothing is of use
-STRIDE = 0.1  # by which an end of a bracket moves that is on the wrong side
 
 
 def dp_sgd(
@@ -309,26 +307,36 @@ def calibrated_rdp(
         )
     if not reached.any():
         return high
-    epsilon, rate, steps, log_delta = (
-        values[reached, None] for values in (epsilon, rate, steps, log_delta)
+
+    def excess(
+        place: Floats,
+        epsilon: Floats,
+        log_delta: Floats,
+        rate: Floats,
+        steps: Floats,
+        left: Floats,
+        right: Floats,
+    ) -> Floats:
+        """Epsilon at log sigma, which may be negative, minus the wanted one, [pairs]."""
+        sigma = np.exp(place)
+
+        def at(order: Floats) -> Floats:
+            divergence = sampled_gaussian_rdp(sigma[:, None], rate[:, None], order)
+            return steps[:, None] * divergence + conversion(order, log_delta[:, None])
+
+        return _smallest(at, left, right) - epsilon
+
+    ends = [np.log(COARSE_ORDERS[end] - 1) for end in (left, right)]
+    pairs = [each[reached] for each in (epsilon, log_delta, rate, steps, *ends)]
+    found = elementwise.find_root(
+        excess,
+        (np.log(low[reached]), np.log(high[reached])),
+        args=tuple(pairs),
+        tolerances={"xatol": PRECISION / 2},
     )
-    low, high = low[reached], high[reached]
-    ends = [np.log(COARSE_ORDERS[end[reached]] - 1) for end in (left, right)]
-
-    def at(sigma: Floats, order: Floats) -> Floats:
-        """Epsilon, which may be negative, for sigmas [pairs] and orders [pairs,
-        orders].
-        """
-        return steps * sampled_gaussian_rdp(sigma[:, None], rate, order) + conversion(
-            order, log_delta
-        )
-
-    def excess(sigma: Floats) -> Floats:
-        return _smallest(lambda order: at(sigma, order), *ends) - epsilon[:, 0]
-
     result = np.full(delta.shape, np.nan)
-    sigma = _regula_falsi(excess, low, high)
-    result[reached] = sigma * (1 + PRECISION)  # the profile searches anew
+    # the end that is enough, and a margin: the profile searches anew
+    result[reached] = np.exp(np.maximum(found.x, found.bracket[1])) * (1 + PRECISION)
     return result
 
 
@@ -349,8 +357,9 @@ def _brackets(
         # first sigma that is enough
         place = int(np.searchsorted(-curve, -epsilon[index], side="left"))
         if place < len(COARSE_SIGMAS):
+            # a coarse order may ask for more noise than the best one: a wide bracket
             pair = [max(place - 1, 0), place]
-            low[index], high[index] = COARSE_SIGMAS[pair]
+            low[index], high[index] = COARSE_SIGMAS[pair] * [0.5, 1.0]
             left[index], right[index] = best[pair].min() - 1, best[pair].max() + 1
     return low, high, np.maximum(left, 0), np.minimum(right, len(COARSE_ORDERS) - 1)
 
@@ -427,42 +436,6 @@ def _smallest(curve: Callable[[Floats], Floats], left: Floats, right: Floats) ->
         shift = np.clip(np.nan_to_num((three[0] - three[2]) / (2 * bend)), -1.0, 1.0)
     vertex = curve(1 + np.exp(middle + shift * gap)[:, None])[:, 0]
     return floats(np.minimum(best, vertex))
-
-
-def _regula_falsi(
-    excess: Callable[[Floats], Floats], low: Floats, high: Floats
-) -> Floats:
-    """Sigma where ``excess`` falls to 0, from the side where it is not positive; in log
-    sigma, all pairs at once.
-
-    The method is the Illinois rule: an end that stays twice counts half. A new point
-    stays away from the ends by a quarter of ``PRECISION``.
-    """
-    f_low, f_high, low, high = excess(low), excess(high), np.log(low), np.log(high)
-    while (wrong := f_high > 0).any():
-        low, f_low = np.where(wrong, high, low), np.where(wrong, f_high, f_low)
-        high = np.where(wrong, high + STRIDE, high)
-        f_high = excess(np.exp(high))
-    while (wrong := (f_low <= 0) & (low > LOWEST)).any():
-        high, f_high = np.where(wrong, low, high), np.where(wrong, f_low, f_high)
-        low = np.where(wrong, low - STRIDE, low)
-        f_low = excess(np.exp(low))
-    side = np.zeros(len(low))
-    for _ in range(ROUNDS):
-        width = high - low
-        if (width < PRECISION).all():
-            break
-        with np.errstate(divide="ignore", invalid="ignore"):
-            fraction = np.nan_to_num(f_low / (f_low - f_high), nan=0.5)
-        gap = PRECISION / 4
-        middle = low + np.clip(fraction * width, gap, np.maximum(width - gap, gap))
-        value = excess(np.exp(middle))
-        enough = value <= 0
-        f_low = np.where(enough, np.where(side > 0, f_low / 2, f_low), value)
-        f_high = np.where(enough, value, np.where(side < 0, f_high / 2, f_high))
-        side = np.where(enough, 1, -1)
-        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    return np.exp(high)
 
 
 def _coarse_epsilon(rate: float, steps: float, log_delta: float) -> Floats:

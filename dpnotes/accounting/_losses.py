@@ -72,25 +72,17 @@ class Losses:
             up = math.expm1(-result.interval) / math.expm1(-2 * result.interval)
             even += (1 - up) * odd
             even[1:] += up * odd[:-1]
-            result = Losses(2 * result.interval, start, even, result.infinite)._trimmed(
-                0.0
-            )
+            coarse = Losses(2 * result.interval, start, even, result.infinite)
+            result = coarse._trimmed(0.0)
         return result
 
     def _trimmed(self, cut: float = CUT) -> Losses:
         """Without the ends that hold at most ``cut``: the upper one counts as
         infinite, the lower one moves up.
         """
-        below, above = np.cumsum(self.masses), np.cumsum(self.masses[::-1])
-        low, high = (
-            int(np.searchsorted(below, cut, "right")),
-            int(np.searchsorted(above, cut, "right")),
-        )
-        if low + high >= len(self.masses):
+        low, masses, lost = cut_ends(self.masses, cut)
+        if not len(masses):
             return Losses(self.interval, self.first, self.masses[:1], self.infinite)
-        masses = self.masses[low : len(self.masses) - high].copy()
-        masses[0] += below[low - 1] if low else 0.0
-        lost = float(above[high - 1]) if high else 0.0
         return Losses(self.interval, self.first + low, masses, self.infinite + lost)
 
     def plus(self, other: Losses) -> Losses:
@@ -194,17 +186,23 @@ def trimmed(atoms: Atoms) -> Atoms:
     huge = losses > LARGEST_LOSS
     infinite += float(masses[huge].sum())
     losses, masses = np.maximum(losses[~huge], -LARGEST_LOSS), masses[~huge]
-    below, above = np.cumsum(masses), np.cumsum(masses[::-1])
-    low, high = (int(np.searchsorted(each, CUT, "right")) for each in (below, above))
-    if low + high >= len(masses):  # all is at infinity
+    low, kept, lost = cut_ends(masses, CUT)
+    if not len(kept):  # all is at infinity
         return np.zeros(1), np.zeros(1), infinite + float(masses.sum())
-    kept = masses[low : len(masses) - high].copy()
-    kept[0] += below[low - 1] if low else 0.0
-    return (
-        losses[low : len(masses) - high],
-        kept,
-        infinite + (float(above[high - 1]) if high else 0.0),
-    )
+    return losses[low : low + len(kept)], kept, infinite + lost
+
+
+def cut_ends(masses: Floats, cut: float) -> tuple[int, Floats, float]:
+    """Masses without the ends that hold at most ``cut``: how many are cut off below,
+    whose mass moves up, the masses that are left, and the mass cut off above.
+    """
+    below, above = np.cumsum(masses), np.cumsum(masses[::-1])
+    low = int(np.searchsorted(below, cut, "right"))
+    high = int(np.searchsorted(above, cut, "right"))
+    kept = masses[low : max(low, len(masses) - high)].copy()
+    if low and len(kept):
+        kept[0] += below[low - 1]
+    return low, kept, float(above[high - 1]) if high else 0.0
 
 
 def to_library(halves: tuple[Losses, Losses]) -> Any:

@@ -118,10 +118,8 @@ def logistic_constants(
     ... )
     (1.414214, 0.5, 9, 0.9)
     """
-    n_classes, square = (
-        check.at_least("n_classes", n_classes, 2),
-        squared_norm(norm, bias),
-    )
+    n_classes = check.at_least("n_classes", n_classes, 2)
+    square = squared_norm(norm, bias)
     return LogisticConstants(
         LIMIT * math.sqrt(square),
         square / 2,
@@ -190,10 +188,9 @@ def minimiser_sensitivity(
     tolerance = check.real("gradient_tolerance", gradient_tolerance)
     adjacency = check.one_of("adjacency", adjacency, ADJACENCIES)
     objective = check.one_of("objective", objective, ("mean", "sum"))
-    alone = adjacency == "zero-out" or (
-        adjacency == "add-remove" and objective == "sum"
-    )
-    records = 1 if alone else 2
+    records = 2
+    if adjacency == "zero-out" or (adjacency, objective) == ("add-remove", "sum"):
+        records = 1
     return (records * lipschitz / n + 2 * tolerance) / regulariser
 
 
@@ -293,15 +290,11 @@ def prediction_sensitivity_sigma(
     answers = check.at_least_one("answers", answers)
     sensitivity = check.positive("sensitivity", sensitivity)
     analysis = check.one_of("analysis", analysis, ("tight", "published"))
-    tight = math.sqrt(answers) * float(
-        gaussian_sigma(epsilon, delta, sensitivity=sensitivity)
-    )
+    once = gaussian_sigma(epsilon, delta, sensitivity=sensitivity)
     if analysis == "tight":
-        return tight
-    basic = float(gaussian_sigma(epsilon / answers, delta / answers))
-    return sensitivity * min(
-        basic, advanced_sigma(float(epsilon), float(delta), answers)
-    )
+        return math.sqrt(answers) * once
+    basic = gaussian_sigma(epsilon / answers, delta / answers)
+    return sensitivity * min(basic, advanced_sigma(epsilon, delta, answers))
 
 
 def advanced_sigma(epsilon: float, delta: float, answers: int) -> float:
@@ -312,9 +305,8 @@ def advanced_sigma(epsilon: float, delta: float, answers: int) -> float:
     for _ in range(ROUNDS):
         fractions = np.linspace(low, high, GRID)
         slack = np.log(1 / (fractions * delta))
-        each = (
-            np.sqrt(2 / answers) * epsilon / (np.sqrt(slack + epsilon) + np.sqrt(slack))
-        )
+        roots = np.sqrt(slack + epsilon) + np.sqrt(slack)
+        each = np.sqrt(2 / answers) * epsilon / roots
         sigmas = np.asarray(gaussian_sigma(each, (1 - fractions) * delta / answers))
         best = int(sigmas.argmin())
         least = min(least, float(sigmas[best]))
@@ -358,14 +350,10 @@ class Shifts:
             return _tail_of_largest(z, others)
         # by length over mu: pairs of the same class, of unlike ones, and the vertices
         # of either record alone
-        counts, lengths = (
-            (others, others * (others - 1), 2 * others),
-            np.array([1.0, math.sqrt(0.75), 0.5]),
-        )
+        counts = np.array([others, others * (others - 1.0), 2 * others])
+        lengths = np.array([1.0, math.sqrt(0.75), 0.5])
         low = (self.mu / 2 + z[..., None]) / lengths - self.mu * lengths / 2
-        return np.asarray(
-            np.minimum(1.0, special.ndtr(-low) @ np.array(counts, dtype=np.float64))
-        )
+        return np.asarray(np.minimum(1.0, special.ndtr(-low) @ counts))
 
     def delta(self, epsilon: Floats) -> Floats:
         """Bound on ``E[(1 - exp(epsilon - loss))_+]`` for epsilon >= 0, as the
@@ -374,16 +362,11 @@ class Shifts:
         mu = self.mu
         with np.errstate(over="ignore"):
             z = np.minimum(epsilon / mu - mu / 2, 1e100)
-        width = np.minimum(
-            np.minimum(40 / mu, FAR + np.maximum(-z, 0.0)), 40 / np.maximum(z, 1.0)
-        )[..., None]
-        s = width * (1 + NODES) / 2
-        integral = (
-            (WEIGHTS * np.exp(-mu * s) * self.tail(z[..., None] + s)).sum(-1)
-            * mu
-            * width[..., 0]
-            / 2
-        )
+        width = np.minimum(40 / mu, FAR + np.maximum(-z, 0.0))
+        width = np.minimum(width, 40 / np.maximum(z, 1.0))
+        s = width[..., None] * (1 + NODES) / 2
+        values = np.exp(-mu * s) * self.tail(z[..., None] + s)
+        integral = values @ WEIGHTS * mu * width / 2
         return np.asarray(np.minimum(1.0, integral * (1 + MARGIN)))
 
 
@@ -406,9 +389,8 @@ class PerturbedLoss(Release):
         above = self.shifts.delta(np.maximum(left, 0.0))
         if not self.shifts.exchanged:
             return above
-        return np.where(
-            left < 0, 1 - np.exp(np.minimum(left, 0.0)) * (1 - above), above
-        )
+        below = 1 - np.exp(np.minimum(left, 0.0)) * (1 - above)
+        return np.where(left < 0, below, above)
 
     def _spent(self, direction: str) -> float:
         return self.volume if direction == "remove" or self.shifts.exchanged else 0.0
@@ -476,33 +458,27 @@ def loss_perturbation(
     1.0015
     """
     n_classes = check.at_least("n_classes", n_classes, 2)
-    regulariser, norm = (
-        check.positive("regulariser", regulariser),
-        check.positive("norm", norm),
-    )
+    regulariser = check.positive("regulariser", regulariser)
+    norm = check.positive("norm", norm)
     exchanged = check.one_of("adjacency", adjacency, ADJACENCIES) == "replace-one"
-    about = describe(
-        "loss_perturbation",
-        adjacency,
-        n_classes=n_classes,
-        regulariser=regulariser,
-        norm=norm,
-    )
-    about["source"] = SOURCE
-    volume, records = volume_loss(regulariser, n_classes, norm), 1 + exchanged
-    if rate is not None and sigma is None:
-        about["parameters"]["rate"] = rate = check.positive("rate", rate)
-        return PrivacyProfile(
-            LevelsRelease(((volume + 2 * records * norm * rate, 0.0, 1),)), **about
+    if (rate is None) == (sigma is None):
+        raise ValueError(
+            f"exactly one of sigma and rate must be given, got sigma={sigma!r},"
+            f" rate={rate!r}"
         )
-    if sigma is not None and rate is None:
-        about["parameters"]["sigma"] = sigma = check.positive("sigma", sigma)
-        shifts = Shifts(records * LIMIT * norm / sigma, n_classes, exchanged)
-        return PrivacyProfile(PerturbedLoss(shifts, volume), **about)
-    raise ValueError(
-        f"exactly one of sigma and rate must be given, got sigma={sigma!r},"
-        f" rate={rate!r}"
-    )
+    given = {"n_classes": n_classes, "regulariser": regulariser, "norm": norm}
+    volume = volume_loss(regulariser, n_classes, norm)
+    reach = (1 + exchanged) * norm
+    release: Release
+    if rate is not None:
+        given["rate"] = check.positive("rate", rate)
+        release = LevelsRelease(((volume + 2 * reach * given["rate"], 0.0, 1),))
+    if sigma is not None:
+        given["sigma"] = check.positive("sigma", sigma)
+        shifts = Shifts(LIMIT * reach / given["sigma"], n_classes, exchanged)
+        release = PerturbedLoss(shifts, volume)
+    about = describe("loss_perturbation", adjacency, **given)
+    return PrivacyProfile(release, **about, source=SOURCE)
 
 
 @dataclass(frozen=True)
@@ -615,10 +591,8 @@ def objective_perturbation(
     """
     epsilon = check.positive("epsilon", epsilon)
     delta = check.real("delta", delta, high=1.0, below="then no noise is needed")
-    n_classes, norm = (
-        check.at_least("n_classes", n_classes, 2),
-        math.sqrt(squared_norm(norm, bias)),
-    )
+    n_classes = check.at_least("n_classes", n_classes, 2)
+    norm = math.sqrt(squared_norm(norm, bias))
     regulariser = check.real("regulariser", regulariser)
     exchanged = check.one_of("adjacency", adjacency, ADJACENCIES) == "replace-one"
     analysis = check.one_of("analysis", analysis, ("tight", "split", "published"))
@@ -628,27 +602,19 @@ def objective_perturbation(
             f" adjacency={adjacency!r}"
         )
     # where log det <= (C - 1) log(1 + norm^2 / (C regulariser)) is epsilon / 2
-    least = norm**2 / (
-        n_classes * math.expm1(min(700.0, epsilon / (2 * (n_classes - 1))))
-    )
+    growth = math.expm1(min(700.0, epsilon / (2 * (n_classes - 1))))
+    least = norm**2 / (n_classes * growth)
+    reach = (1 + exchanged) * norm
     if analysis != "tight":
         published = n_classes * norm**2 / epsilon if analysis == "published" else None
-        return _half_each(
-            epsilon,
-            delta / (1 + exchanged),
-            n_classes,
-            (1 + exchanged) * LIMIT * norm,
-            least,
-            published,
-        )
+        each = delta / (1 + exchanged)
+        return _half_each(epsilon, each, n_classes, LIMIT * reach, least, published)
     added = max(0.0, least - regulariser)
     left = epsilon * (1 - 1e-15) - volume_loss(regulariser + added, n_classes, norm)
     if delta == 0:
-        return ObjectiveNoise(
-            added, rate=left / (2 * (1 + exchanged) * norm), per_class=True
-        )
+        return ObjectiveNoise(added, rate=left / (2 * reach), per_class=True)
     mu = _largest_shift(left, delta, n_classes, exchanged=exchanged)
-    return ObjectiveNoise(added, sigma=(1 + exchanged) * LIMIT * norm / mu)
+    return ObjectiveNoise(added, sigma=LIMIT * reach / mu)
 
 
 def gradient_quantile(delta: float, *, n_classes: int, bound: str = "union") -> float:
@@ -726,12 +692,9 @@ def _half_each(
         return ObjectiveNoise(regulariser, sigma=sufficient)
     sigma = shift / epsilon * math.sqrt(8 * math.log(2 / delta) + 4 * epsilon)
     left = epsilon - volume_loss(regulariser, n_classes, shift / LIMIT)
-    proved = (
-        Shifts(shift / sigma, n_classes, exchanged=False).delta(np.array(left)) <= delta
-    )
-    return ObjectiveNoise(
-        regulariser, sigma=sigma, status="proved" if proved else "conjecture"
-    )
+    shifts = Shifts(shift / sigma, n_classes, exchanged=False)
+    status = "proved" if shifts.delta(np.array(left)) <= delta else "conjecture"
+    return ObjectiveNoise(regulariser, sigma=sigma, status=status)
 
 
 def _largest_shift(
@@ -741,17 +704,16 @@ def _largest_shift(
     and for a single shift.
     """
     count = (n_classes + 1 if exchanged else 1) * (n_classes - 1)
-    deltas = np.minimum(
-        LARGEST_DELTA, delta * (1 - 10 * MARGIN) / np.array([count, 1.0])
-    )
-    low, high = np.log(largest_mu(np.full(2, epsilon), deltas)).tolist()
+    deltas = delta * (1 - 10 * MARGIN) / np.array([count, 1.0])
+    ends = largest_mu(np.full(2, epsilon), np.minimum(LARGEST_DELTA, deltas))
+    low, high = np.log(ends).tolist()
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        fits = (
-            Shifts(math.exp(middle), n_classes, exchanged).delta(np.array(epsilon))
-            <= delta
-        )
-        low, high = (middle, high) if fits else (low, middle)
+        shifts = Shifts(math.exp(middle), n_classes, exchanged)
+        if shifts.delta(np.array(epsilon)) <= delta:
+            low = middle
+        else:
+            high = middle
     return math.exp(low)
 
 
@@ -766,9 +728,8 @@ def _largest_table(others: int) -> Any:
     z = np.arange(LOWEST, HIGHEST + STEP / 2, STEP)
     u = np.arange(-HIGHEST, 12.0, 0.1)
     missed = -np.expm1(others * special.log_ndtr(math.sqrt(2) * z[:, None] + u))
-    return scipy.interpolate.make_interp_spline(
-        z, np.log((missed * scipy.stats.norm.pdf(u)).sum(1) * 0.1), k=7
-    )
+    chances = missed @ scipy.stats.norm.pdf(u) * 0.1
+    return scipy.interpolate.make_interp_spline(z, np.log(chances), k=7)
 
 
 def _tail_of_largest(z: Floats, others: int) -> Floats:
@@ -776,11 +737,7 @@ def _tail_of_largest(z: Floats, others: int) -> Floats:
     union = np.log(others) + special.log_ndtr(-z)
     if others == 1:
         return np.asarray(np.exp(union))
-    table = _largest_table(others)(np.clip(z, LOWEST, HIGHEST))
-    return np.asarray(
-        np.exp(
-            np.minimum(
-                np.where(z > HIGHEST, union, np.where(z < LOWEST, 0.0, table)), 0.0
-            )
-        )
-    )
+    log_chance = _largest_table(others)(np.clip(z, LOWEST, HIGHEST))
+    log_chance = np.where(z > HIGHEST, union, log_chance)
+    log_chance = np.where(z < LOWEST, 0.0, log_chance)
+    return np.asarray(np.exp(np.minimum(log_chance, 0.0)))

@@ -42,8 +42,8 @@ REPLACEABLE = (
     "assumption",
     "source",
     "remark",
-    "exactness",
     "implementation",
+    "exactness",
 )
 QUALIFIED = {
     "status": STATUSES,

@@ -22,7 +22,7 @@ ORDERS = 1 + np.logspace(-4, 6, 401)
 # golden sections of that bracket: the order to 1e-7, its value to rounding
 REFINEMENTS = 28
 GOLDEN = (np.sqrt(5) - 1) / 2
-SMALL = 0.05  # below, e^x - 1 - x is summed as a series
+SMALL = 0.05  # below, e^x - 1 - x is computed as a series
 # standard deviations beyond the outermost peaks, z = 0 and z = a: what lies further out
 # is below e^-72
 REACH = 12.0
@@ -130,18 +130,21 @@ def best_order(
     low = np.log(ORDERS[np.maximum(index - 1, 0)] - 1)
     high = np.log(ORDERS[np.minimum(index + 1, len(ORDERS) - 1)] - 1)
     left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-    f_left, f_right = (
-        objective(1 + np.exp(place), curve(1 + np.exp(place)))
-        for place in (left, right)
-    )
+
+    def value_at(place: Floats) -> Floats:
+        alpha = 1 + np.exp(place)
+        return objective(alpha, curve(alpha))
+
+    f_left = value_at(left)
+    f_right = value_at(right)
     for _ in range(REFINEMENTS):
         best = np.fmin(best, np.fmin(f_left, f_right))
         smaller = f_left < f_right
-        low, high = np.where(smaller, low, left), np.where(smaller, right, high)
-        place = np.where(
-            smaller, high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-        )
-        value = objective(1 + np.exp(place), curve(1 + np.exp(place)))
+        low = np.where(smaller, low, left)
+        high = np.where(smaller, right, high)
+        step = GOLDEN * (high - low)
+        place = np.where(smaller, high - step, low + step)
+        value = value_at(place)
         left, right = np.where(smaller, place, right), np.where(smaller, left, place)
         f_left, f_right = (
             np.where(smaller, value, f_right),
@@ -165,17 +168,9 @@ def laplace_rdp(alpha: Floats, pure: float) -> Floats:
 
 def _above_line(x: Floats) -> Floats:
     """e^x - 1 - x."""
-    series = (
-        x**2
-        / 2
-        * (
-            1
-            + x
-            / 3
-            * (1 + x / 4 * (1 + x / 5 * (1 + x / 6 * (1 + x / 7 * (1 + x / 8)))))
-        )
-    )
-    return np.where(np.abs(x) < SMALL, series, np.expm1(x) - x)
+    near = np.clip(x, -SMALL, SMALL)
+    series = near**2 / 2 * special.hyp1f1(1, 3, near)
+    return np.where(near == x, series, np.expm1(x) - x)
 
 
 def sampled_gaussian_rdp(sigma: ArrayLike, rate: ArrayLike, alpha: ArrayLike) -> Floats:
@@ -241,25 +236,18 @@ def _log_moment(sigma: Floats, rate: Floats, alpha: Floats, nodes: int) -> Float
     # E[P/Q - 1] = 0 may be taken off, so that the sum is of small positive terms and
     # not 1 + rounding
     if tiny.any():
-        weight, power, ratio, lift = (
-            np.exp(log_weight[tiny]),
-            power[tiny],
-            ratio[tiny],
-            lift[tiny],
-        )
-        high = power > 1
+        log_weight = log_weight[tiny]
+        weight = np.exp(log_weight)
+        power = power[tiny]
+        ratio = ratio[tiny]
+        order = alpha[tiny]
         with np.errstate(over="ignore", invalid="ignore"):
-            order = alpha[tiny]
-            series = (
-                order
-                * (order - 1)
-                / 2
-                * ratio**2
-                * (1 + (order - 2) / 3 * ratio * (1 + (order - 3) / 4 * ratio))
-            )
+            series = 1 + (order - 2) / 3 * ratio * (1 + (order - 3) / 4 * ratio)
+            series *= order * (order - 1) / 2 * ratio**2
             exact = np.expm1(power) - order * ratio
             near = weight * np.where(np.abs(order * ratio) < 1e-4, series, exact)
-        far = np.exp(log_weight[tiny] + power) - weight
-        far -= alpha[tiny] * rate[tiny] * (np.exp(log_weight[tiny] + lift) - weight)
-        total[tiny] = np.log1p(np.maximum(0.0, np.where(high, far, near).sum(-1)))
+        far = np.exp(log_weight + power) - weight
+        far -= order * rate[tiny] * (np.exp(log_weight + lift[tiny]) - weight)
+        excess = np.where(power > 1, far, near).sum(-1)
+        total[tiny] = np.log1p(np.maximum(0.0, excess))
     return total

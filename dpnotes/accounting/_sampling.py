@@ -141,11 +141,8 @@ def _against_two(epsilon: Floats, weight: Floats, u: float, w: float) -> Floats:
 
     # from the logarithm of the likelihood ratio to epsilon; falls with z
     def missing(z: Floats) -> Floats:
-        return (
-            epsilon
-            + np.logaddexp(log_weights[0], log_weights[1] + w * z - w * w / 2)
-            - (u * z - u * u / 2)
-        )
+        other = np.logaddexp(log_weights[0], log_weights[1] + w * z - w * w / 2)
+        return epsilon + other - (u * z - u * u / 2)
 
     # with one of the two alone
     ends = (epsilon + u * u / 2) / u, (epsilon + u * u / 2 - w * w / 2) / (u - w)
@@ -153,7 +150,8 @@ def _against_two(epsilon: Floats, weight: Floats, u: float, w: float) -> Floats:
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
         above = missing(middle) > 0
-        low, high = np.where(above, middle, low), np.where(above, high, middle)
+        low = np.where(above, middle, low)
+        high = np.where(above, high, middle)
     own = special.log_ndtr(u - high)
     other = np.logaddexp(
         log_weights[0] + special.log_ndtr(-high),
@@ -231,10 +229,8 @@ def bagging(
     n_models = check.at_least_one("n_models", n_models)
     scheme = check.one_of("scheme", scheme, ("independent", "split"))
     analysis = check.one_of("analysis", analysis, ("tight", "published"))
-    n, subsample = (
-        check.at_least_one("n", n),
-        check.at_least_one("subsample", subsample),
-    )
+    n = check.at_least_one("n", n)
+    subsample = check.at_least_one("subsample", subsample)
     drawn = n_models * subsample
     if not replace and subsample > n:
         raise ValueError(
@@ -248,13 +244,9 @@ def bagging(
             f" are only n={n}"
         )
 
-    sample = {
-        "n": n,
-        "subsample": subsample,
-        "n_models": n_models,
-        "replace": bool(replace),
-    }
-    about = describe("bagging", adjacency, **sample, scheme=scheme, analysis=analysis)
+    sample = {"n": n, "subsample": subsample, "n_models": n_models}
+    ways = {"replace": bool(replace), "scheme": scheme, "analysis": analysis}
+    about = describe("bagging", adjacency, **sample, **ways)
     if analysis == "published":
         if adjacency != "add-remove":
             raise ValueError(
@@ -284,18 +276,17 @@ def _bagging_as_published(
     (epsilon, delta) statement.
     """
     if replace:
-        epsilon, delta, theorem = (
-            drawn * math.log1p(1 / n),
-            at_least_once([(drawn, 1 / n)]),
-            "Theorem 3",
-        )
+        theorem = "Theorem 3"
+        epsilon = drawn * math.log1p(1 / n)
+        delta = at_least_once([(drawn, 1 / n)])
     else:
-        epsilon, delta, theorem = -math.log1p(-drawn / (n + 1)), drawn / n, "Theorem 4"
+        theorem = "Theorem 4"
+        epsilon = -math.log1p(-drawn / (n + 1))
+        delta = drawn / n
     remark = "valid but not tight: (0, delta) holds with the same delta"
     source = f"Liu, Jia and Gong (2021), {theorem}"
-    return PrivacyProfile(
-        LevelsRelease(((epsilon, delta, 1),)), **about, source=source, remark=remark
-    )
+    release = LevelsRelease(((epsilon, delta, 1),))
+    return PrivacyProfile(release, **about, source=source, remark=remark)
 
 
 def subsampled(
@@ -384,10 +375,8 @@ def subsampled(
             f"a sample of fixed size needs both n and subsample, got n={n!r},"
             f" subsample={subsample!r}"
         )
-    n, subsample = (
-        check.at_least_one("n", n),
-        check.at_least_one("subsample", subsample),
-    )
+    n = check.at_least_one("n", n)
+    subsample = check.at_least_one("subsample", subsample)
     if not replace and subsample > n:
         raise ValueError(
             f"subsample must be at most n={n} without replacement, got"
@@ -446,12 +435,11 @@ def _of_fixed_size(
     )
     sample = {"n": n, "subsample": subsample, "replace": replace}
     if not replace:
-        about, rate = _about(profile, "Theorem 9", **sample), subsample / n
-        if rate == 1:
+        if subsample == n:
             return profile
-        return PrivacyProfile(
-            ExchangeRelease((profile._release,), np.array([rate]), 0.0), **about
-        )
+        rate = np.array([subsample / n])
+        release = ExchangeRelease((profile._release,), rate, 0.0)
+        return PrivacyProfile(release, **_about(profile, "Theorem 9", **sample))
     copies, masses, lost = _copies(n, subsample)
     groups = tuple(profile.group(int(size))._release for size in copies)
     release = ExchangeRelease(groups, masses, lost)
@@ -475,13 +463,9 @@ def _copies(n: int, subsample: int) -> tuple[Floats, Floats, float]:
 
 def _about(profile: PrivacyProfile, theorem: str, **sample: object) -> dict[str, Any]:
     source = joined([profile.source, f"Balle, Barthe and Gaboardi (2018), {theorem}"])
-    known = {
-        "status": profile.status,
-        "assumption": profile.assumption,
-        "source": source,
-        "remark": profile.remark,
-    }
-    return (
-        describe("subsampled", profile.adjacency, base=part_of(profile), **sample)
-        | known
-    )
+    base = part_of(profile)
+    about = describe("subsampled", profile.adjacency, base=base, **sample)
+    for name in ("status", "assumption", "remark"):
+        about[name] = getattr(profile, name)
+    about["source"] = source
+    return about

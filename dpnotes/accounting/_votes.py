@@ -361,12 +361,8 @@ def noisy_vote_answers(
     )
 
     def within(answers: int) -> bool:
-        return (
-            noisy_vote(inverse_scale=beta, answers=answers, n_classes=n_classes).delta(
-                epsilon
-            )
-            <= delta
-        )
+        vote = noisy_vote(inverse_scale=beta, answers=answers, n_classes=n_classes)
+        return vote.delta(epsilon) <= delta
 
     return largest_integer(within)
 
@@ -439,14 +435,8 @@ def gnmax(
     answers = check.at_least_one("answers", answers)
     analysis = check.one_of("analysis", analysis, ANALYSES)
     votes = None if counts is None else _votes(counts, analysis)
-    about = describe(
-        "gnmax",
-        adjacency,
-        sigma=sigma,
-        answers=answers,
-        analysis=analysis,
-        **_shown(votes),
-    )
+    given = {"sigma": sigma, "answers": answers, "analysis": analysis}
+    about = describe("gnmax", adjacency, **given, **_shown(votes))
     return _aggregate(answers, 0.0, votes, sigma, analysis, about)
 
 
@@ -529,14 +519,9 @@ def confident_gnmax(
             f"counts must have one row for each of answers={answers}, got {len(votes)}"
             " rows"
         )
-    asked = {
-        "queries": queries,
-        "answers": answers,
-        "analysis": analysis,
-        **_shown(votes),
-    }
     sigmas = {"sigma_threshold": sigma_threshold, "sigma_answer": sigma_answer}
-    about = describe("confident_gnmax", adjacency, **sigmas, **asked)
+    asked = {"queries": queries, "answers": answers, "analysis": analysis}
+    about = describe("confident_gnmax", adjacency, **sigmas, **asked, **_shown(votes))
     times = answers if votes is None else 1  # the votes are those of all the answers
     profile = _aggregate(
         times, queries / sigma_threshold**2, votes, sigma_answer, analysis, about
@@ -695,9 +680,8 @@ class _DataDependent:
         leads = votes.max(-1, keepdims=True) - votes
         others = np.sort(leads, axis=-1)[:, 1:]  # all but one class of most votes
         exponents = special.log_ndtr(-others / (math.sqrt(2) * sigma))
-        capped = np.minimum(
-            special.logsumexp(exponents, axis=-1), math.log1p(-1 / votes.shape[1])
-        )
+        most = math.log1p(-1 / votes.shape[1])
+        capped = np.minimum(special.logsumexp(exponents, axis=-1), most)
         # chance of another answer, at most
         self._log_q, self._repeats = np.unique(capped, return_counts=True)
         self._sigma = sigma
@@ -712,25 +696,20 @@ class _DataDependent:
             above = special.log_ndtr(quantile - mu)
             log_q = above + np.log(-np.expm1(special.log_ndtr(-quantile - mu) - above))
             scale = order * (order - 1) * mu**2 / 2
-            excess = [
-                np.logaddexp(
-                    scale
-                    + np.logaddexp(
-                        *(
-                            special.log_ndtr(sign * power * mu - quantile)
-                            for sign in (1, -1)
-                        )
-                    ),
-                    power * log_q + (1 - power) * log_p,
+            excess = np.zeros(order.shape[:-1] + quantile.shape)
+            # of the neighbour's probability
+            for power in (order, 1 - order):
+                tails = np.logaddexp(
+                    special.log_ndtr(power * mu - quantile),
+                    special.log_ndtr(-power * mu - quantile),
                 )
-                for power in (order, 1 - order)  # of the neighbour's probability
-            ]
-            bound = np.maximum(np.maximum(*excess), 0.0) / (order - 1)
+                merged = power * log_q + (1 - power) * log_p
+                excess = np.maximum(excess, np.logaddexp(scale + tails, merged))
+            bound = excess / (order - 1)
         general = order / self._sigma**2
         usable = (self._log_q < -math.log(2)) & ~np.isnan(bound)
-        return np.asarray(
-            (np.where(usable, np.fmin(bound, general), general) * self._repeats).sum(-1)
-        )
+        best = np.where(usable, np.fmin(bound, general), general)
+        return np.asarray((best * self._repeats).sum(-1))
 
 
 def bounded_range(width: float, answers: int) -> Release:

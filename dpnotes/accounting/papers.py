@@ -146,19 +146,12 @@ def personalised_vote(
     """
     sums = check.array("squares", squares, finite=True)
     beta = check.positive("inverse_scale", inverse_scale)
-    k, answers = (
-        check.at_least_one("n_partitions", n_partitions),
-        check.at_least("answers", answers, 0),
-    )
+    k = check.at_least_one("n_partitions", n_partitions)
+    given = {"inverse_scale": beta, "n_partitions": k}
+    given["answers"] = check.at_least("answers", answers, 0)
     return PrivacyProfile(
         ConvertedRelease(2 * beta**2 * float(sums.max()) / k**2, moments=MOMENTS),
-        **describe(
-            "personalised_vote",
-            "add-remove",
-            inverse_scale=beta,
-            n_partitions=k,
-            answers=answers,
-        ),
+        **describe("personalised_vote", "add-remove", **given),
         status="per-instance",
         assumption=assumption,
         source=(
@@ -207,19 +200,26 @@ def personalised_answers(
     ... )  # as published for 50 teachers
     11
     """
-    epsilon = check.positive("epsilon", epsilon)
-    delta = check.real(
-        "delta",
-        delta,
-        high=1.0,
-        open_low=True,
-        below="the loop would not spend anything",
-    )
     m = check.real("m", m, high=1.0, open_low=True)
-    per_answer = personalised_moments(MOMENTS, inverse_scale=inverse_scale, m=m)
-    # labels at which epsilon-hat is epsilon
-    reached = ((epsilon * MOMENTS + math.log(delta)) / per_answer).max()
-    return max(1, math.ceil(float(reached)))
+    return _reached(epsilon, delta, inverse_scale, 1 / m**2)
+
+
+def _reached(
+    epsilon: float, delta: float, inverse_scale: float, per_square: float
+) -> int:
+    """Least whole number of labels, or of other units of which ``per_square`` make a
+    sum of squares of 1, at which the paper's accountant reaches epsilon.
+    """
+    epsilon = check.positive("epsilon", epsilon)
+    log_delta = _log_of(delta)
+    moments = personalised_moments(MOMENTS, inverse_scale=inverse_scale)
+    reached = float(((epsilon * MOMENTS + log_delta) / moments).max())
+    return max(1, math.ceil(reached * per_square))
+
+
+def _log_of(delta: float) -> float:
+    why = "nothing would be spent"
+    return math.log(check.real("delta", delta, high=1.0, open_low=True, below=why))
 
 
 def personalised_epsilon(
@@ -265,15 +265,13 @@ def personalised_epsilon(
     sums = check.array("squares", squares)
     k = check.at_least_one("n_partitions", n_partitions)
     beta = check.positive("beta", beta)
-    log_delta = math.log(
-        check.real(
-            "delta", delta, high=1.0, open_low=True, below="nothing would be spent"
-        )
-    )
+    log_delta = _log_of(delta)
     totals = np.where(sums > 0, sums, 1.0) / k**2
+    # the only optimum over all real moments
     best = np.sqrt(-log_delta / (2 * beta**2 * totals))
+    below = np.clip(np.floor(best), MOMENTS[0], MOMENTS[-1])
     result = np.full(sums.shape, np.inf)
-    for order in _neighbours(best):
+    for order in (below, np.minimum(below + 1, MOMENTS[-1])):
         moments = totals * personalised_moments(order, inverse_scale=beta)
         result = np.minimum(result, (moments - log_delta) / order)
     return np.where(sums > 0, result, 0.0)
@@ -308,31 +306,8 @@ def squares_of_budget(
     ... )  # 11 labels, all models agreed: 1100
     1056
     """
-    epsilon = check.positive("epsilon", epsilon)
     k = check.at_least_one("n_partitions", n_partitions)
-    beta = check.positive("beta", beta)
-    lost = -math.log(
-        check.real(
-            "delta", delta, high=1.0, open_low=True, below="nothing would be spent"
-        )
-    )
-    # of (epsilon l - lost) / (l (l + 1))
-    best = np.asarray((lost + math.sqrt(lost**2 + epsilon * lost)) / epsilon)
-    reached = max(
-        float(
-            (epsilon * order - lost) / personalised_moments(order, inverse_scale=beta)
-        )
-        for order in _neighbours(best)
-    )
-    return max(1, math.ceil(reached * k**2))
-
-
-def _neighbours(best: Floats) -> tuple[Floats, Floats]:
-    """Integer moments on both sides of a real optimum, which is the only optimum of
-    the function.
-    """
-    below = np.clip(np.floor(best), MOMENTS[0], MOMENTS[-1])
-    return below, np.minimum(below + 1, MOMENTS[-1])
+    return _reached(epsilon, delta, check.positive("beta", beta), k**2)
 
 
 def sgd_sensitivity(
@@ -417,13 +392,10 @@ def sgd_sensitivity(
         )
     batch_size = check.at_least_one("batch_size", batch_size)
     epochs = check.positive("epochs", epochs)
-    visits = (
-        math.ceil(epochs)
-        if check.one_of("analysis", analysis, ANALYSES) == "tight"
-        else epochs
-    )
+    if check.one_of("analysis", analysis, ANALYSES) == "tight":
+        epochs = math.ceil(epochs)
     gradients = GRADIENTS[check.one_of("adjacency", adjacency, tuple(GRADIENTS))]
-    return gradients * lipschitz * learning_rate * visits / batch_size
+    return gradients * lipschitz * learning_rate * epochs / batch_size
 
 
 def intrinsic_sgd(
@@ -537,12 +509,9 @@ def augmenting_sigma(
     (0.2176, 0.2158)
     """
     intrinsic_sigma = check.real("intrinsic_sigma", intrinsic_sigma)
-    formula = {"tight": "tight", "published": "classical"}[
-        check.one_of("analysis", analysis, ANALYSES)
-    ]
-    total = float(
-        gaussian_sigma(epsilon, delta, sensitivity=sensitivity, analysis=formula)
-    )
-    return math.sqrt(max(0.0, total - intrinsic_sigma)) * math.sqrt(
-        total + intrinsic_sigma
-    )
+    if check.one_of("analysis", analysis, ANALYSES) == "published":
+        analysis = "classical"
+    total = gaussian_sigma(epsilon, delta, sensitivity=sensitivity, analysis=analysis)
+    # no difference of near squares
+    left = max(0.0, total - intrinsic_sigma)
+    return math.sqrt(left) * math.sqrt(total + intrinsic_sigma)

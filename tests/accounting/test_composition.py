@@ -14,7 +14,6 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from dpnotes.accounting import (
     PrivacyProfile,
@@ -39,9 +38,7 @@ from dpnotes.accounting._kinds import (
     ComposedRelease,
     GaussianRelease,
     LevelsRelease,
-    LossDistribution,
     Release,
-    losses_of,
 )
 from dpnotes.accounting._profile import ADJACENCIES, IMPLIED, describe
 from dpnotes.accounting._renyi import Response, laplace_rdp, sampled_gaussian_rdp
@@ -95,10 +92,6 @@ def profile_of(release, **words):
     )
 
 
-def by_losses(profile):
-    return profile_of(LossDistribution(losses_of(profile._release.terms())))
-
-
 def brute(parts, epsilon, direction):
     """Hockey-stick divergence of the product of finite distributions, by
     enumeration.
@@ -127,37 +120,26 @@ def test_the_table_says_which_kind_overrides_what():
             assert told[kind.__name__] == own | ({family} if family else set())
 
 
-def each_with(offset):
-    """Each kind with the one so many further in the list."""
-    return list(
-        zip(KINDS, itertools.islice(itertools.cycle(KINDS), offset, None), strict=False)
-    )
-
-
-@pytest.mark.parametrize(
-    "names",
-    [pair for offset in (0, 1, 5) for pair in each_with(offset)],
-    ids=" + ".join,
-)
-def test_kinds_compose(names):
+@pytest.mark.parametrize("offset", [0, 1, 5])
+@pytest.mark.parametrize("name", KINDS)
+def test_kinds_compose(name, offset):
     """At least either part; at most the sum of both, where all epsilon is spent on one
     of them; the same both ways.
 
     Each kind with itself and four others; ``make campaign`` has all pairs, between two
     sharper bounds.
     """
-    one, other = (KINDS[name] for name in names)
+    kinds = list(KINDS)
+    names = name, kinds[(kinds.index(name) + offset) % len(kinds)]
+    one, other = (KINDS[each] for each in names)
     both = compose(one, other)
     deltas = both.delta(EPSILONS)
     assert not np.isnan(deltas).any()
     assert (np.diff(deltas) <= 1e-15).all()
     # such a part is known better by the pair that composition makes of its curve
     if not LOOSE & set(names):
-        assert (
-            deltas
-            >= np.maximum(one.delta(EPSILONS), other.delta(EPSILONS)) * (1 - 1e-9)
-            - 1e-18
-        ).all()
+        least = np.maximum(one.delta(EPSILONS), other.delta(EPSILONS))
+        assert (deltas >= least * (1 - 1e-9) - 1e-18).all()
     for part, rest in ((0.5, 0.5), (0.2, 0.8)):
         simple = one.delta(part * EPSILONS) + other.delta(rest * EPSILONS)
         assert (deltas <= simple * 1.002 + 1e-12).all()
@@ -394,19 +376,6 @@ def test_renyi_divergence_of_a_curve(profile, exact):
     np.testing.assert_allclose(found, truth, rtol=2e-3)
 
 
-def test_rdp_is_public_and_says_where_there_is_none():
-    assert gaussian(sigma=1.0).rdp(3.0) == pytest.approx(1.5)
-    assert compose(gaussian(sigma=1.0), laplace(scale=1.0)).rdp(2.0) == pytest.approx(
-        1 + laplace_rdp(2.0, 1.0)
-    )
-    assert bagging(n=10, subsample=1).rdp(2.0) == math.inf
-    np.testing.assert_array_equal(
-        approximate(1.0, 1e-9).rdp([2.0, 3.0]), [math.inf, math.inf]
-    )
-    with pytest.raises(ValueError, match=r"alpha must be > 1, got alpha=1\.0"):
-        gaussian(sigma=1.0).rdp(1.0)
-
-
 @pytest.mark.parametrize("name", sorted(KINDS.keys() - LOOSE))
 def test_dominating_distribution_is_never_below_the_curve(name):
     profile = KINDS[name]
@@ -434,33 +403,8 @@ def test_groups_of_records():
     assert approximate(0.5, 1e-6).group(2).delta(1.0) == pytest.approx(
         1e-6 * (1 + math.exp(0.5))
     )
-    both = compose(gaussian(sigma=2.0), laplace(scale=2.0))
-    exact = compose(gaussian(sigma=1.0), laplace(scale=1.0))
-    np.testing.assert_allclose(
-        both.group(2).delta(EPSILONS), exact.delta(EPSILONS), rtol=1e-12
-    )
-    assert gaussian(sigma=1.0).group(1) is not None
     with pytest.raises(ValueError, match="size must be >= 1"):
         gaussian(sigma=1.0).group(0)
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_a_group_is_never_below_one_record(name):
-    profile = KINDS[name]
-    two, four = profile.group(2), profile.group(2).group(2)
-    assert (two.delta(EPSILONS) >= profile.delta(EPSILONS) * (1 - 1e-6)).all()
-    assert (four.delta(EPSILONS) >= two.delta(EPSILONS) * (1 - 1e-6)).all()
-
-
-def test_the_general_group_bound_holds_for_gaussian_noise():
-    """Known by its deltas alone it costs more than twice mu, and never less."""
-    p, q = (stats.norm.pdf(np.linspace(-8, 8, 3001) - shift) for shift in (0.5, 0.0))
-    known = profile_of(Discrete(p / p.sum(), q / q.sum()))
-    general, exact = known.group(2), gaussian(sigma=1.0)
-    epsilons = np.array([0.0, 0.5, 1.0, 2.0])
-    assert (general.delta(epsilons) >= exact.delta(epsilons) * 0.999).all()
-    assert general.delta(0.0) <= 2 * known.delta(0.0)
-    assert general.epsilon(1e-5) < 1.6 * exact.epsilon(1e-5)
 
 
 @pytest.mark.parametrize(("given", "to"), list(itertools.permutations(ADJACENCIES, 2)))
@@ -516,22 +460,10 @@ def test_both_directions_meet_in_one_convex_curve(name):
 
 
 def test_losses_of_every_size_compose():
-    parts = [
-        pure(1e3),
-        gaussian(sigma=1e-3),
-        zcdp(1e4),
-        zcdp(1e-12),
-        laplace(scale=1e-3),
-        gaussian(sigma=1e8),
-    ]
-    parts += [
-        laplace(scale=1e8),
-        approximate(0.0, 1.0),
-        pure(1e300),
-        soft_vote(beta=100.0),
-        pure(0.0),
-        pure(1e-8),
-    ]
+    parts = [zcdp(1e4), zcdp(1e-12), approximate(0.0, 1.0), soft_vote(beta=100.0)]
+    for size in (1e-3, 1e8):
+        parts += [gaussian(sigma=size), laplace(scale=size), pure(1 / size)]
+    parts += [pure(1e300), pure(0.0)]
     for one, other in itertools.pairwise(parts):
         both = compose(one, other)
         deltas = both.delta([0.0, 1.0, 1e3, 1e7, np.inf])
@@ -573,51 +505,6 @@ def test_exactness_of_what_is_composed():
     assert "claimed" not in str(gaussian(sigma=1.0))
 
 
-def test_the_sampled_laplace_is_that_of_quadrature():
-    """Two releases on Poisson samples, by the double integral of the joint
-    densities.
-    """
-    scale, rate, epsilon = 1.0, 0.3, 0.2
-    grid = np.linspace(-12, 13, 2501)
-    step = grid[1] - grid[0]
-    without = stats.laplace.pdf(grid, scale=scale) * step
-    with_record = (1 - rate) * without + rate * stats.laplace.pdf(
-        grid - 1, scale=scale
-    ) * step
-    truth = np.maximum(
-        0.0,
-        np.outer(with_record, with_record)
-        - np.exp(epsilon) * np.outer(without, without),
-    ).sum()
-    ours = (
-        subsampled(laplace(scale=scale), sample_rate=rate)
-        .compose(2)
-        .delta(epsilon, direction="remove")
-    )
-    assert ours == pytest.approx(truth, rel=2e-3)
-
-
-@pytest.mark.parametrize(
-    "profile",
-    [
-        gaussian(sigma=1.0),
-        gaussian(sigma=0.2),
-        BAGGING,
-        bagging(n=100, subsample=10, adjacency="replace-one"),
-        approximate(0.37, 1e-3),
-        pure(0.3).compose(5),
-    ],
-    ids=lambda profile: profile.mechanism,
-)
-@pytest.mark.parametrize("direction", ["remove", "add"])
-def test_rounding_is_small_and_to_the_private_side(profile, direction):
-    epsilons = EPSILONS[[0, 3, 4, 5]]
-    exact = profile.delta(epsilons, direction=direction)
-    rounded = by_losses(profile).delta(epsilons, direction=direction)
-    assert (rounded >= exact * (1 - 1e-9) - 1e-15).all()
-    np.testing.assert_allclose(rounded, exact, rtol=2e-3, atol=2e-5)
-
-
 def test_composing_like_kinds_is_exact():
     both = compose(gaussian(sigma=3.0), gaussian(sigma=4.0))
     assert isinstance(both._release, GaussianRelease)
@@ -639,25 +526,6 @@ def test_composing_like_kinds_is_exact():
     )
     certain = compose(bagging(n=1, subsample=1), BAGGING)
     assert certain.advantage == 1.0
-
-
-@pytest.mark.parametrize("sigma", [1.0, 3.0])
-def test_gaussian_noise_with_a_published_sample(sigma):
-    """By hand: the record is shown with probability pi; else the noise decides, the
-    loss shifted by log(1 - pi).
-    """
-    pi = BAGGING.advantage
-    noise = gaussian(sigma=sigma)
-    profile = compose(noise, BAGGING)
-    epsilons = EPSILONS[3:]
-    exact = pi + (1 - pi) * noise.delta(epsilons - np.log1p(-pi))
-    ours = profile.delta(epsilons, direction="remove")
-    assert (ours >= exact * (1 - 1e-9)).all()
-    np.testing.assert_allclose(ours, exact, rtol=2e-4)
-    exact = noise.delta(epsilons + np.log1p(-pi), direction="add")
-    np.testing.assert_allclose(
-        profile.delta(epsilons, direction="add"), exact, rtol=1e-3, atol=1e-14
-    )
 
 
 def test_composition_refuses_with_the_reason():

@@ -489,6 +489,7 @@ def test_wrong_arguments_are_named(make, given):
         (lambda: pure(1.0).epsilon(1.5), r"delta must be in \[0, 1\]"),
         (lambda: pure(1.0).tradeoff([-0.1]), r"alpha must be in \[0, 1\]"),
         (lambda: pure(1.0).tpr(1.5), r"fpr must be in \[0, 1\]"),
+        (lambda: pure(1.0).rdp(1.0), r"alpha must be > 1, got alpha=1\.0"),
         (
             lambda: pure(1.0).delta(1.0, direction="sideways"),
             "direction must be one of 'remove', 'add'",
