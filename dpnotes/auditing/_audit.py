@@ -304,13 +304,14 @@ class _Audit:
                 f" {first.errors[0]}"
             )
         self.runner.check_copies(data, observer)
-        if not first.scores:
+        if not first.names:
             raise ValueError(
                 "train must return a result that yields a score: an estimator, a"
                 " network, numbers, or a function of records that gives numbers; no"
                 " default score fits its result"
             )
-        if all(np.isnan(values).all() for values in first.scores.values()):
+        values = [value for row in first.scores for value in row.values()]
+        if np.isnan(values).all():
             raise ValueError(
                 f"train must return numbers, got NaN in all of the first {first.count}"
                 " runs"
@@ -337,7 +338,7 @@ class _Audit:
             promise[i] = self._promise(members, others), apart[i][0]
         best = max(last, key=promise.__getitem__)
         members, others = seen[best]
-        names = [name for name in members.scores if name in others.scores]
+        names = [name for name in members.names if name in others.names]
         if not names:
             none = "no score that runs with and without the canary have in common"
             error = [*members.errors, *others.errors, none][0]
@@ -354,7 +355,7 @@ class _Audit:
             "score": [name for _, name in apart],
             "chosen": [i == best for i in range(len(found))],
         }
-        direction = _direction(members.numbers, others.numbers)
+        direction = _direction(members.stacked(), others.stacked())
         if direction is not None:
             names.append("learned direction")
         return {"canary": best, "tried": tried, "names": names, "direction": direction}
@@ -363,9 +364,9 @@ class _Audit:
         """Give -log of the claim's p-value on pilot runs if it is small enough to
         choose a canary by, else 0.
         """
-        if self.claim is None or not members.scores:
+        names = members.names
+        if self.claim is None or not names:
             return 0.0
-        names = list(members.scores)
         p_value = audit_scores(
             members.matrix(names),
             others.matrix(names),
@@ -586,8 +587,8 @@ def _apart(members: Runs, others: Runs) -> tuple[float, str]:
     units of mu, and its name.
     """
     best = (-math.inf, "")
-    for name in members.scores:
-        if name in others.scores:
+    for name in members.names:
+        if name in others.names:
             one, other = (runs.matrix([name])[:, 0] for runs in (members, others))
             best = max(best, (_distance(one, other), name))
     return best

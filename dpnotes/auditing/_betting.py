@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from dpnotes import _validation as check
 from dpnotes._validation import Floats
 from dpnotes.accounting import PrivacyProfile
-from dpnotes.auditing._scores import runs_adjacency, thresholds_between
+from dpnotes.auditing._scores import event_rates, runs_adjacency, thresholds_between
 
 # a claim's lines
 DELTAS = np.array(
@@ -37,11 +37,10 @@ class _Bet(NamedTuple):
     stake: float = 0.0  # nothing is bet at first
 
     def payoff(self, member: Floats, nonmember: Floats) -> float:
-        ours, theirs = (
-            bool(each[self.column] >= self.threshold) == self.above
-            for each in (member, nonmember)
-        )
-        likelier, other = (theirs, ours) if self.swapped else (ours, theirs)
+        pair = (nonmember, member) if self.swapped else (member, nonmember)
+        likelier, other = [
+            bool(each[self.column] >= self.threshold) == self.above for each in pair
+        ]
         return likelier - self.factor * other - self.delta
 
 
@@ -181,26 +180,19 @@ class Betting:
 
     def _best(self) -> _Bet:
         """Bet whose wealth would have grown fastest over the past pairs."""
-        cuts, rates = [], []
+        events: list[tuple[int, float, bool]] = []
+        rates = []
         # [2, pairs] of each score
-        for column, kinds in enumerate(
-            np.sort(np.array(self._past).transpose(2, 1, 0))
-        ):
-            found = thresholds_between(np.unique(kinds))
-            cuts += [(column, float(cut)) for cut in found]
-            above = np.array(
-                [self.pairs - np.searchsorted(kind, found) for kind in kinds]
-            )
-            rates.append((above + 0.5) / (self.pairs + 1))
-        rate = np.concatenate(rates, axis=1)
-        # [events]: above each cut, and below
-        members, nonmembers = np.concatenate([rate, 1 - rate], axis=1)
-        # [2, 1, events]
-        p, q = (
-            np.stack([members, nonmembers])[:, None],
-            np.stack([nonmembers, members])[:, None],
-        )
-        factor, delta = self._factor[:, None], self._delta[..., None]
+        for column, kinds in enumerate(np.array(self._past).transpose(2, 1, 0)):
+            cuts = thresholds_between(np.unique(kinds))
+            for above in (True, False):
+                events += [(column, float(cut), above) for cut in cuts]
+            rates.append(np.stack([event_rates(kind, cuts) for kind in kinds]))
+        # [2, 1, events], of either kind and of the other one
+        p = np.concatenate(rates, axis=1)[:, None]
+        q = p[::-1]
+        factor = self._factor[:, None]
+        delta = self._delta[..., None]
         mean = p - factor * q - delta
         square = mean**2 + p * (1 - p) + factor**2 * q * (1 - q)
         stake = np.clip(mean / square, 0.0, STAKE / (factor + delta))
@@ -211,13 +203,10 @@ class Betting:
             + (1 - p) * (1 - q) * np.log1p(-stake * delta)
         )
         way, line, event = np.unravel_index(growth.argmax(), growth.shape)
-        column, threshold = cuts[event % len(cuts)]
-        claimed = float(self._factor[line]), float(self._delta[way, line])
         return _Bet(
-            column,
-            threshold,
-            bool(event < len(cuts)),
-            *claimed,
-            bool(way),
-            float(stake[way, line, event]),
+            *events[event],
+            factor=float(self._factor[line]),
+            delta=float(self._delta[way, line]),
+            swapped=bool(way),
+            stake=float(stake[way, line, event]),
         )

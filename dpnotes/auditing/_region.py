@@ -153,11 +153,9 @@ class Counts:
         k, n = self.false_positives[..., None], self.negatives[..., None]
         near, far = np.split(steps, [np.searchsorted(steps, 1.0)])
         with np.errstate(all="ignore"):
-            parts = (
-                special.betaincinv(k + 1, n - k, -np.expm1(-near)),
-                special.betainccinv(k + 1, n - k, np.exp(-far)),
-            )
-        found = np.concatenate(parts, axis=-1)
+            low = special.betaincinv(k + 1, n - k, -np.expm1(-near))
+            high = special.betainccinv(k + 1, n - k, np.exp(-far))
+        found = np.concatenate([low, high], axis=-1)
         # of expected counts within one of all runs some have no inverse
         found = np.where(np.isnan(found), 1.0, found)
         return np.where(k < n, found, np.where(steps > 0, 1.0, 0.0))

@@ -235,12 +235,10 @@ class AuditReport:
         return axes.get_figure(root=True)  # type: ignore[return-value]  # axes that are drawn have one
 
     def __str__(self) -> str:
-        verdict = "REFUTED" if self.refuted else "not refuted"
-        said = (
-            "Audit without a claim"
-            if self.claim is None
-            else f"The claim is {verdict}, p-value {self.p_value:.2g}"
-        )
+        said = "Audit without a claim"
+        if self.claim is not None:
+            verdict = "REFUTED" if self.refuted else "not refuted"
+            said = f"The claim is {verdict}, p-value {self.p_value:.2g}"
         lines = [f"{said} (confidence {self.confidence:g})"]
         lines += [f"  {name}: {text}" for name, text in self._facts().items() if text]
         return "\n".join(

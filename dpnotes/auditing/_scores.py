@@ -311,12 +311,7 @@ def _best_events(
     The targets are the claim (or mu if there is no claim), epsilon and the advantage.
     """
     cuts = thresholds_between(np.unique(np.concatenate(kinds)))
-    rates = []
-    for kind in kinds:
-        above = len(kind) - np.searchsorted(np.sort(kind), cuts)
-        hits = np.concatenate([above, len(kind) - above])
-        rates.append((hits + 0.5) / (len(kind) + 1))
-    tpr, fpr = rates
+    tpr, fpr = (event_rates(kind, cuts) for kind in kinds)
     runs, other_runs = np.array(sizes, dtype=np.float64)
     expected = ExpectedCounts(tpr * runs, runs, fpr * other_runs, other_runs)
     frontier = expected.frontier(level, COARSE)
@@ -339,6 +334,15 @@ def _best_events(
         }
         rows.append(row)
     return rows
+
+
+def event_rates(scores: Floats, cuts: Floats) -> Floats:
+    """Rates of the events "at least the cut", then of "below the cut", [2 cuts]; half
+    a run is added on either side of a cut.
+    """
+    above = len(scores) - np.searchsorted(np.sort(scores), cuts)
+    hits = np.concatenate([above, len(scores) - above])
+    return np.asarray((hits + 0.5) / (len(scores) + 1))
 
 
 def thresholds_between(values: Floats) -> Floats:

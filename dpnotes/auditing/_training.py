@@ -10,7 +10,7 @@ import pickle
 import random
 import sys
 import time
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self
@@ -46,47 +46,56 @@ class Runs:
 
     Attributes
     ----------
-    scores : dict of str to ndarray of float, shape [runs]
-        NaN where a run does not have this score.
-    numbers : ndarray of float, shape [runs, P], or None
-        All numbers of each result, if asked for.
-    prints : tuple
+    scores : list of dict
+        Scores of each run by name; none if the run failed.
+    numbers : list
+        All numbers of each result, if asked for; None where there are none.
+    prints : list
         A fingerprint of each result, if asked for; None where it is unknown.
-    errors : tuple of str
+    errors : list of str
         Errors of the runs that failed.
     """
 
-    scores: dict[str, Floats]
-    count: int
-    numbers: Floats | None = None
-    prints: tuple[Any, ...] = ()
-    errors: tuple[str, ...] = ()
+    scores: list[dict[str, float]] = field(default_factory=list)
+    numbers: list[Floats | None] = field(default_factory=list)
+    prints: list[Any] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
 
     @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
+    def joined(cls, parts: Iterable[Self]) -> Self:
         """All runs of several parts, in their order."""
-        scores: dict[str, Floats] = {}
-        for name in dict.fromkeys(name for part in parts for name in part.scores):
-            scores[name] = np.concatenate([part.column(name) for part in parts])
-        values = [part.numbers for part in parts if part.numbers is not None]
-        alike = len({each.shape[1] for each in values}) == 1
-        return cls(
-            scores,
-            sum(part.count for part in parts),
-            np.concatenate(values) if alike and len(values) == len(parts) else None,
-            tuple(print_ for part in parts for print_ in part.prints),
-            tuple(error for part in parts for error in part.errors),
-        )
+        whole = cls()
+        for part in parts:
+            whole.scores.extend(part.scores)
+            whole.numbers.extend(part.numbers)
+            whole.prints.extend(part.prints)
+            whole.errors.extend(part.errors)
+        return whole
 
-    def column(self, name: str) -> Floats:
-        """One score, [runs]; NaN if there is none."""
-        return self.scores.get(name, np.full(self.count, np.nan))
+    @property
+    def count(self) -> int:
+        """Number of runs."""
+        return len(self.scores)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all scores that a run has."""
+        return list(dict.fromkeys(name for row in self.scores for name in row))
+
+    def stacked(self) -> Floats | None:
+        """Numbers of all results, [runs, P]; None unless all have as many."""
+        sizes = {-1 if values is None else len(values) for values in self.numbers}
+        if len(sizes) != 1 or -1 in sizes:
+            return None
+        return np.array(self.numbers)
 
     def matrix(self, names: Sequence[str]) -> Floats:
         """Scores [runs, names]; -inf if there is none, because the failure of a run
         also counts as an observation.
         """
-        values = np.stack([self.column(name) for name in names], axis=1)
+        values = np.full((self.count, len(names)), np.nan)
+        for j, name in enumerate(names):
+            values[:, j] = [row.get(name, np.nan) for row in self.scores]
         return np.where(np.isnan(values), -np.inf, values)
 
 
@@ -146,14 +155,23 @@ class Training:
         TypeError
             If a training run returns nothing.
         """
-        parts = [self._one(data, observers, seed, closely) for seed in seeds]
-        return [Runs.joined(runs) for runs in zip(*parts, strict=True)]
+        found = [Runs() for _ in observers]
+        for seed in seeds:
+            self._one(data, observers, seed, found, closely)
+        return found
 
     def _one(
-        self, data: Data, observers: Sequence[Observer], seed: int, closely: bool
-    ) -> list[Runs]:
+        self,
+        data: Data,
+        observers: Sequence[Observer],
+        seed: int,
+        found: list[Runs],
+        closely: bool,
+    ) -> None:
+        """Train with one seed, and add what each observer sees to what it found."""
         X, y = data
-        where = ""
+        told = where = ""
+        numbers = prints = None
         scores: list[dict[str, float]] = []
         try:
             # copies: some training procedures write into their records
@@ -166,22 +184,21 @@ class Training:
                 scores.append(observer.scores(result))
         except Exception as error:  # that a run fails is a part of what it shows
             told = f"{type(error).__name__}: {error}{where}"
-            return [Runs({}, 1, errors=(told,), prints=(None,))] * len(observers)
-        if result is None:
+            scores = [{} for _ in observers]
+        if not told and result is None:
             raise TypeError(
                 "train must return what is released (a fitted model, weights, an"
                 " answer), got None: does it lack a return statement?"
             )
-        numbers = prints = None
-        if closely:
+        if not told and closely:
             numbers = numbers_of(result)
             prints = fingerprint(result, X[:PROBED])
-        found = []
-        for each in scores:
-            columns = {name: np.array([value]) for name, value in each.items()}
-            rows = None if numbers is None else numbers[None]
-            found.append(Runs(columns, 1, rows, (prints,) if closely else ()))
-        return found
+        for runs, each in zip(found, scores, strict=True):
+            runs.scores.append(each)
+            runs.numbers.append(numbers)
+            runs.prints.append(prints)
+            if told:
+                runs.errors.append(told)
 
 
 def last_of(estimator: Any) -> Any:

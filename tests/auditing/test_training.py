@@ -104,9 +104,7 @@ def test_all_numbers_of_a_release_count():
 
 
 def test_runs_join_where_scores_lack():
-    joined = Runs.joined(
-        [Runs({"a": np.array([1.0])}, 1), Runs({"b": np.array([2.0])}, 1)]
-    )
+    joined = Runs.joined([Runs([{"a": 1.0}]), Runs([{"b": 2.0}])])
     assert joined.matrix(["a", "b"]).tolist() == [[1, -np.inf], [-np.inf, 2]]
 
 
