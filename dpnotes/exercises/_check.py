@@ -38,6 +38,11 @@ def expect(condition: Any, hint: str) -> None:
         raise Wrong(hint)
 
 
+def expect_close(found: Any, right: float, hint: str) -> None:
+    """Raise `Wrong` with the hint unless a result is right up to rounding."""
+    expect(np.isclose(found, right), hint)
+
+
 def numbers(
     name: str, right: Sequence[float], wrong: Mapping[str, Sequence[float]]
 ) -> None:

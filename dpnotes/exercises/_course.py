@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from dpnotes import accounting
-from dpnotes.exercises._check import Function, exercise, expect, numbers
+from dpnotes.exercises._check import Function, exercise, expect, expect_close, numbers
 
 # guarantee
 
@@ -71,17 +71,20 @@ def smallest_delta(function: Function) -> None:
     """``smallest_delta(p, q, epsilon)``: the hockey-stick divergence, in the worse
     direction.
     """
-    expect(
-        np.isclose(function(YES, NO, 0.0), 0.5),
+    expect_close(
+        function(YES, NO, 0.0),
+        0.5,
         "at epsilon = 0 the result is the advantage: sum p - q over the outputs where p"
         " is larger",
     )
-    expect(
-        np.isclose(function(YES, NO, np.log(2)), 0.25),
+    expect_close(
+        function(YES, NO, np.log(2)),
+        0.25,
         "multiply the other probabilities by the exponential of epsilon",
     )
-    expect(
-        np.isclose(function(YES, NO, np.log(6)), 0.0),
+    expect_close(
+        function(YES, NO, np.log(6)),
+        0.0,
         "outputs where p is below e^epsilon q take nothing off the sum",
     )
     rare, never = np.array([0.9, 0.1]), np.array([1.0, 0.0])
@@ -89,36 +92,41 @@ def smallest_delta(function: Function) -> None:
         "either data set may be the one with Ada: return the larger result of both"
         " directions"
     )
-    expect(np.isclose(function(rare, never, 1.0), 0.1), hint)
-    expect(np.isclose(function(never, rare, 1.0), 0.1), hint)
+    expect_close(function(rare, never, 1.0), 0.1, hint)
+    expect_close(function(never, rare, 1.0), 0.1, hint)
 
 
 @exercise("guarantee-6")
 def best_tpr(function: Function) -> None:
     """``best_tpr(p, q, fpr)``: the true-positive rate of the best test."""
-    expect(
-        np.isclose(function(YES, NO, 0.25), 0.75),
+    expect_close(
+        function(YES, NO, 0.25),
+        0.75,
         'the best test says "in" where p / q is largest',
     )
-    expect(
-        np.isclose(function(YES, NO, 1.0), 1.0),
+    expect_close(
+        function(YES, NO, 1.0),
+        1.0,
         'a test that always says "in" has both rates 1',
     )
-    expect(
-        np.isclose(function(YES, NO, 0.1), 0.3),
+    expect_close(
+        function(YES, NO, 0.1),
+        0.3,
         "if the false-positive rate does not suffice for the next output, the test may"
         " toss a coin there",
     )
     p, q = np.array([0.5, 0.2, 0.3]), np.array([0.75, 0.25, 0.0])
     with np.errstate(divide="ignore", invalid="ignore"):
         found = function(p, q, 0.0)
-    expect(
-        np.isclose(found, 0.3),
+    expect_close(
+        found,
+        0.3,
         "an output that is impossible without Ada costs no false positives",
     )
     p, q = np.array([0.6, 0.4]), np.array([0.8, 0.2])
-    expect(
-        np.isclose(function(p, q, 0.2), 0.4),
+    expect_close(
+        function(p, q, 0.2),
+        0.4,
         "order the outputs by the ratio p / q, not only by p",
     )
 
@@ -192,12 +200,14 @@ def private_mean(function: Function) -> None:
     Laplace noise.
     """
     values = np.array([1.0, 2.0, 3.0, 6.0])
-    expect(
-        np.isclose(function(values, 0.0, 10.0, 1.0, 0.0), 3.0),
+    expect_close(
+        function(values, 0.0, 10.0, 1.0, 0.0),
+        3.0,
         "without noise, values within the bounds are averaged",
     )
-    expect(
-        np.isclose(function(values, 2.0, 4.0, 1.0, 0.0), 2.75),
+    expect_close(
+        function(values, 2.0, 4.0, 1.0, 0.0),
+        2.75,
         "values beyond the public bounds are moved to them",
     )
     scale = function(values, 0.0, 10.0, 1.0, 1.0) - function(
@@ -206,8 +216,9 @@ def private_mean(function: Function) -> None:
     wide = function(10 * values, 0.0, 10.0, 1.0, 1.0) - function(
         10 * values, 0.0, 10.0, 1.0, 0.0
     )
-    expect(
-        np.isclose(scale, wide),
+    expect_close(
+        scale,
+        wide,
         "the size of the noise must depend only on public facts, not on the values",
     )
     expect(scale > 0, "the result must contain the noise, with a positive factor")
@@ -215,16 +226,18 @@ def private_mean(function: Function) -> None:
         not np.isclose(scale, 10.0),
         "one record moves the mean only by a part of the range",
     )
-    expect(
-        np.isclose(scale, 2.5),
+    expect_close(
+        scale,
+        2.5,
         "the sensitivity of the mean is the width of the bounds divided by the number"
         " of records",
     )
     shifted = function(values, -5.0, 10.0, 0.5, 1.0) - function(
         values, -5.0, 10.0, 0.5, 0.0
     )
-    expect(
-        np.isclose(shifted, 7.5),
+    expect_close(
+        shifted,
+        7.5,
         "the scale of the noise is sensitivity / epsilon; compute the sensitivity with"
         " the width of the bounds",
     )
@@ -256,12 +269,14 @@ def to_epsilon(function: Function) -> None:
         "this is the older conversion; the equation of the chapter has two more"
         " logarithms",
     )
-    expect(
-        np.isclose(found, 4.728387),
+    expect_close(
+        found,
+        4.728387,
         "each order bounds epsilon: the smallest of the bounds counts",
     )
-    expect(
-        np.isclose(function(ORDERS, 2 * ORDERS, 1e-3), 9.521461),
+    expect_close(
+        function(ORDERS, 2 * ORDERS, 1e-3),
+        9.521461,
         "the result must depend on the arguments divergences and delta",
     )
     expect(function(ORDERS, ORDERS / 1e6, 0.5) == 0, "an epsilon is not negative")
@@ -273,8 +288,9 @@ def composed_delta(function: Function) -> None:
     product.
     """
     p, q = np.array([0.75, 0.25]), np.array([0.25, 0.75])
-    expect(
-        np.isclose(function(p, q, 1, np.log(2)), 0.25),
+    expect_close(
+        function(p, q, 1, np.log(2)),
+        0.25,
         "for one release, sum the positive part of p - e^epsilon q",
     )
     expect(
@@ -282,19 +298,22 @@ def composed_delta(function: Function) -> None:
         "the delta of several releases need not be the sum of their deltas: compose the"
         " distributions instead",
     )
-    expect(
-        np.isclose(function(p, q, 2, 0.0), 0.5),
+    expect_close(
+        function(p, q, 2, 0.0),
+        0.5,
         "for independent releases, multiply the probabilities of their outputs",
     )
-    expect(
-        np.isclose(function(p, q, 3, np.log(3)), 0.375),
+    expect_close(
+        function(p, q, 3, np.log(3)),
+        0.375,
         "epsilon is for all releases together, not for each",
     )
     sure = np.array([0.9, 0.1]), np.array([1.0, 0.0])
     with np.errstate(divide="ignore", invalid="ignore"):
         found = function(*sure, 2, 1.0)
-    expect(
-        np.isclose(found, 0.19),
+    expect_close(
+        found,
+        0.19,
         "an output that is impossible under q counts with its whole probability",
     )
 
@@ -474,7 +493,7 @@ def exponential_mechanism(function: Function) -> None:
     scores = np.array([3.0, 1.0, 1.0])
     some = np.asarray(function(scores, 1.0, 1.0))
     expect(np.shape(some) == (3,), "the result has one probability for each score")
-    expect(np.isclose(np.sum(some), 1), "probabilities add up to 1")
+    expect_close(np.sum(some), 1, "probabilities add up to 1")
     expect(
         some[0] > some[1] and np.isclose(some[1], some[2]),
         "answers with larger scores are likelier, and answers with equal scores are"
@@ -485,13 +504,15 @@ def exponential_mechanism(function: Function) -> None:
         "a record changes more than the answer's own weight: the sum of the weights"
         " changes, too",
     )
-    expect(
-        np.isclose(some[0] / some[1], np.e),
+    expect_close(
+        some[0] / some[1],
+        np.e,
         "odds grow exponentially in epsilon times the difference of the scores",
     )
     half = np.asarray(function(scores, 1.0, 2.0))
-    expect(
-        np.isclose(half[0] / half[1], np.exp(0.5)),
+    expect_close(
+        half[0] / half[1],
+        np.exp(0.5),
         "scores that change more need a flatter distribution",
     )
     large = np.asarray(function(scores + 10_000, 1.0, 1.0))

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from dpnotes import accounting
-from dpnotes.exercises._check import Function, exercise, expect
+from dpnotes.exercises._check import Function, exercise, expect, expect_close
 
 # bagging
 
@@ -19,8 +19,9 @@ def inclusion(function: Function) -> None:
     record is drawn at least once.
     """
     once = function(10, 3, 1, False)
-    expect(
-        np.isclose(once, 0.3),
+    expect_close(
+        once,
+        0.3,
         "3 of 10 records without replacement include a given record with probability"
         " 3/10",
     )
@@ -35,8 +36,9 @@ def inclusion(function: Function) -> None:
         exact = accounting.bagging(
             n=n, subsample=subsample, n_models=n_models, replace=replace
         ).advantage
-        expect(
-            np.isclose(function(*sizes), exact),
+        expect_close(
+            function(*sizes),
+            exact,
             "return 1 minus the probability that no subsample contains the record;"
             f" wrong at replace={replace}",
         )
@@ -59,8 +61,9 @@ def error_rates(function: Function) -> None:
         "the result has one rate for each false-positive rate",
     )
     expect(np.all(least >= 0), "a rate is not negative")
-    expect(
-        np.isclose(least[0], 0.8),
+    expect_close(
+        least[0],
+        0.8,
         "without false positives a record is missed exactly when it was not drawn",
     )
     expect(
@@ -172,7 +175,7 @@ def next_token(function: Function) -> None:
     public = np.array([2.0, 0.0, -1.0])
     silent = np.asarray(function(np.tile(public, (3, 1)), public, 1.0, 0.5))
     expect(np.shape(silent) == (3,), "the result has one probability for each token")
-    expect(np.isclose(np.sum(silent), 1), "probabilities add up to 1")
+    expect_close(np.sum(silent), 1, "probabilities add up to 1")
     alone = np.exp(public) / np.exp(public).sum()
     expect(
         np.allclose(silent, alone),
@@ -185,8 +188,9 @@ def next_token(function: Function) -> None:
     expect(
         odds[1] - odds[0] < 1, "the contribution of one text is cut off at the bound"
     )
-    expect(
-        np.isclose(odds[1] - odds[0], 0.5),
+    expect_close(
+        odds[1] - odds[0],
+        0.5,
         "one text moves the exponent by beta times the bound",
     )
     both = np.asarray(
@@ -194,8 +198,9 @@ def next_token(function: Function) -> None:
             public + np.array([[0.0, 9.0, 0.0], [0.0, -0.25, 0.0]]), public, 1.0, 0.5
         )
     )
-    expect(
-        np.isclose(np.log(both[1] / both[0] / (alone[1] / alone[0])), 0.375),
+    expect_close(
+        np.log(both[1] / both[0] / (alone[1] / alone[0])),
+        0.375,
         "each text is cut off separately",
     )
     large = np.asarray(function(np.full((3, 3), 800.0), np.full(3, 799.5), 1.0, 0.5))
@@ -285,21 +290,25 @@ def sensitivity(function: Function) -> None:
     """``sensitivity(n, batch_size, steps, learning_rate, lipschitz, smoothness)``:
     largest effect of one record.
     """
-    expect(
-        np.isclose(function(100, 10, 10, 0.5, 2.0, 0.5), 0.2),
+    expect_close(
+        function(100, 10, 10, 0.5, 2.0, 0.5),
+        0.2,
         "in one pass a record is in one batch, whose mean gradient changes by at most"
         " twice the Lipschitz constant, divided by B",
     )
-    expect(
-        np.isclose(function(100, 10, 30, 0.5, 2.0, 0.5), 0.6),
+    expect_close(
+        function(100, 10, 30, 0.5, 2.0, 0.5),
+        0.6,
         "every pass visits the record once more",
     )
-    expect(
-        np.isclose(function(100, 10, 11, 0.5, 2.0, 0.5), 0.4),
+    expect_close(
+        function(100, 10, 11, 0.5, 2.0, 0.5),
+        0.4,
         "a pass that is begun but not finished may have visited the record",
     )
-    expect(
-        np.isclose(function(7, 2, 7, 1.0, 1.0, 0.5), 3.0),
+    expect_close(
+        function(7, 2, 7, 1.0, 1.0, 0.5),
+        3.0,
         "the records left over at the end of a pass do not form a batch",
     )
     expect(
@@ -381,7 +390,7 @@ def choice(function: Function) -> None:
     """``choice(votes, epsilon)``: probability of each entry."""
     some = np.asarray(function(np.array([5, 3, 3]), 1.0))
     expect(some.shape == (3,), "the result has one probability for each entry")
-    expect(np.isclose(some.sum(), 1), "probabilities add up to 1")
+    expect_close(some.sum(), 1, "probabilities add up to 1")
     expect(
         some[0] > some[1] and np.isclose(some[1], some[2]),
         "entries with more votes are likelier, and entries with equal votes are equally"
@@ -394,8 +403,9 @@ def choice(function: Function) -> None:
         "a block that changes its vote moves two counts, so this choice is not"
         " private yet",
     )
-    expect(
-        np.isclose(some[0] / some[1], np.e),
+    expect_close(
+        some[0] / some[1],
+        np.e,
         "each of the two counts that move has half of epsilon, not less",
     )
     large = np.asarray(function(np.array([10_005, 10_003, 10_003]), 1.0))

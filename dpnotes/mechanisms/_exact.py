@@ -165,14 +165,10 @@ class NormReals:
         top, bottom = self._ratio
         # |b_i| = scale |g_i| r / |g|, r half the other sum: units 2^-bits for g and
         # |g|, 2^-(2 bits + 1) for r
-        low = (
-            below[:, :size]
-            * (top * twice_below // (bottom * (root_above + 1)))[:, None]
-        )
-        high = (
-            above[:, :size] * (-(-top * twice_above // (bottom * root_below)))[:, None]
-        )
-        low, high = low >> (bits + 1), -(-high >> (bits + 1))
+        ratio_below = top * twice_below // (bottom * (root_above + 1))
+        ratio_above = -(-top * twice_above // (bottom * root_below))
+        low = below[:, :size] * ratio_below[:, None] >> (bits + 1)
+        high = -(-(above[:, :size] * ratio_above[:, None]) >> (bits + 1))
         negative = (lower < 0).reshape(self._shape)[:, :size]
         return Interval(
             np.where(negative, -high, low).ravel(),
@@ -208,12 +204,10 @@ def add_rounded(values: Floats, noise: Reals) -> Floats:
         half = 1 << (shift - 1)
         return (sums.lower + half) >> shift, (sums.upper + half) >> shift
 
-    steps = _decided(
-        values.ravel(), noise, nearest, more_than=max(0, -int(step.min(initial=0)))
-    )
-    rounded: Floats = np.ldexp(
-        np.clip(steps, -LARGEST, LARGEST).astype(np.float64), step
-    )
+    digits = max(0, -int(step.min(initial=0)))
+    steps = _decided(values.ravel(), noise, nearest, more_than=digits)
+    steps = np.clip(steps, -LARGEST, LARGEST).astype(np.float64)
+    rounded: Floats = np.ldexp(steps, step)
     return rounded.reshape(values.shape)
 
 
@@ -223,10 +217,8 @@ def argmax_after(scores: Floats, noise: Reals) -> Integers:
     """
 
     def largest(sums: Interval) -> tuple[NDArray[Any], NDArray[Any]]:
-        lower, upper = (
-            sums.lower.reshape(scores.shape),
-            sums.upper.reshape(scores.shape),
-        )
+        lower = sums.lower.reshape(scores.shape)
+        upper = sums.upper.reshape(scores.shape)
         rows = np.arange(len(lower))
         best = lower.argmax(axis=1)
         rivals = upper.copy()
@@ -244,9 +236,8 @@ def reaches_after(values: Floats, threshold: float, noise: Reals) -> NDArray[np.
         bound = top << sums.bits
         return sums.lower * bottom >= bound, sums.upper * bottom >= bound
 
-    return (
-        _decided(values.ravel(), noise, reached).astype(np.bool_).reshape(values.shape)
-    )
+    decided = _decided(values.ravel(), noise, reached)
+    return decided.astype(np.bool_).reshape(values.shape)
 
 
 def softmax_draws(
@@ -358,19 +349,21 @@ def _half_normals(
     probability the second factor. That decision looks at the interval of u, so that the
     digits of u that were not drawn stay uniform.
     """
-    negative, cells = np.empty(size, dtype=np.bool_), np.empty(size, dtype=np.int64)
-    words, longer = np.empty(size, dtype=np.uint64), dict[int, tuple[int, int]]()
+    negative = np.empty(size, dtype=np.bool_)
+    cells = np.empty(size, dtype=np.int64)
+    words = np.empty(size, dtype=np.uint64)
+    longer: dict[int, tuple[int, int]] = {}
     left = np.arange(size)
     while len(left):
         u = np.frombuffer(random_bytes(8 * len(left)), np.uint64)
-        first, second = np.frombuffer(random_bytes(8 * len(left)), np.uint32).reshape(
-            2, -1
-        )
-        sign, cell_word = first & 1 == 1, (first >> 1).astype(np.int64)
-        k = np.searchsorted(_cell_table(), cell_word)
-        for i in np.flatnonzero(
-            _cell_table()[np.minimum(k, len(_cell_table()) - 1)] == cell_word
-        ):
+        both = np.frombuffer(random_bytes(8 * len(left)), np.uint32)
+        first, second = both.reshape(2, -1)
+        sign = first & 1 == 1
+        cell_word = (first >> 1).astype(np.int64)
+        table = _cell_table()
+        k = np.searchsorted(table, cell_word)
+        at_a_bound = table[np.minimum(k, len(table) - 1)] == cell_word
+        for i in np.flatnonzero(at_a_bound):
             k[i] = _cell(int(cell_word[i]), random_bytes)
         fraction = np.ldexp(u.astype(np.float64), -64)
         kept, open_ = _compared(second, np.exp(-fraction * (k + fraction / 2)))
@@ -501,14 +494,10 @@ def _integers(size: int, bits: int, random_bytes: Bytes) -> Ints:
     """Uniform integers of a multiple of 32 bits."""
     width = bits // 8
     data = random_bytes(size * width)
-    return np.array(
-        [
-            int.from_bytes(data[i : i + width], "little")
-            for i in range(0, len(data), width)
-        ]
-        or [],
-        object,
-    )
+    drawn = np.empty(size, dtype=object)
+    for i in range(size):
+        drawn[i] = int.from_bytes(data[i * width : (i + 1) * width], "little")
+    return drawn
 
 
 def _below(bound: int, size: int, random_bytes: Bytes) -> Integers:
@@ -516,9 +505,8 @@ def _below(bound: int, size: int, random_bytes: Bytes) -> Integers:
     most = 2**32 - 2**32 % bound
     drawn = np.empty(0, dtype=np.int64)
     while len(drawn) < size:
-        words = np.frombuffer(random_bytes(4 * (size - len(drawn))), np.uint32).astype(
-            np.int64
-        )
+        data = random_bytes(4 * (size - len(drawn)))
+        words = np.frombuffer(data, np.uint32).astype(np.int64)
         drawn = np.concatenate([drawn, words[words < most] % bound])
     return drawn
 

@@ -72,15 +72,10 @@ def add_gaussian(
     values, factors = _released(values, scales)
     sigma = positive("sigma", sigma)
     if seed is None:
-        return add_rounded(
-            values,
-            GaussianReals(
-                values.size, np.repeat(_up(factors * sigma), values[:1].size)
-            ),
-        )
-    return values + _by_row(
-        generator_of(seed).normal(0.0, sigma, size=values.shape), factors, scales
-    )
+        each = np.repeat(_up(factors * sigma), values[:1].size)
+        return add_rounded(values, GaussianReals(values.size, each))
+    noise = generator_of(seed).normal(0.0, sigma, size=values.shape)
+    return values + _by_row(noise, factors, scales)
 
 
 def add_norm_noise(
@@ -202,11 +197,9 @@ def norm_noise(
 
 def generator_of(seed: Seed) -> np.random.Generator:
     """Return the given generator, or a new generator made from the given seed."""
-    return (
-        seed
-        if isinstance(seed, np.random.Generator)
-        else np.random.default_rng(at_least("seed", seed, 0))
-    )
+    if isinstance(seed, np.random.Generator):
+        return seed
+    return np.random.default_rng(at_least("seed", seed, 0))
 
 
 def stream(seed: int, index: int) -> np.random.Generator:
@@ -240,11 +233,9 @@ def _released(values: ArrayLike, scales: ArrayLike | None) -> tuple[Floats, Floa
 
 
 def _by_row(noise: Floats, factors: Floats, scales: ArrayLike | None) -> Floats:
-    return (
-        noise
-        if scales is None
-        else noise * factors.reshape(-1, *[1] * (noise.ndim - 1))
-    )
+    if scales is None:
+        return noise
+    return noise * factors.reshape(-1, *[1] * (noise.ndim - 1))
 
 
 def _up(scale: Any) -> Any:

@@ -133,17 +133,12 @@ def laplace_vote(
     array([0, 1])
     """
     votes, scale = _counts(counts), positive("scale", scale)
-    if seed is None:
-        return _answer_all(
-            votes,
-            lambda rows: argmax_after(rows, NormReals(1, scale, n_vectors=rows.size)),
-            n_repeats,
-        )
-    generator = generator_of(seed)
-    return _answer_all(
+    return _winners(
         votes,
-        lambda rows: (rows + generator.laplace(0.0, scale, rows.shape)).argmax(axis=1),
+        seed,
         n_repeats,
+        lambda rows: argmax_after(rows, NormReals(1, scale, n_vectors=rows.size)),
+        lambda generator, shape: generator.laplace(0.0, scale, shape),
     )
 
 
@@ -177,17 +172,12 @@ def gaussian_vote(
     array([0, 1])
     """
     votes, sigma = _counts(counts), positive("sigma", sigma)
-    if seed is None:
-        return _answer_all(
-            votes,
-            lambda rows: argmax_after(rows, GaussianReals(rows.size, sigma)),
-            n_repeats,
-        )
-    generator = generator_of(seed)
-    return _answer_all(
+    return _winners(
         votes,
-        lambda rows: (rows + generator.normal(0.0, sigma, rows.shape)).argmax(axis=1),
+        seed,
         n_repeats,
+        lambda rows: argmax_after(rows, GaussianReals(rows.size, sigma)),
+        lambda generator, shape: generator.normal(0.0, sigma, shape),
     )
 
 
@@ -225,13 +215,12 @@ def soft_vote(
     array([0, 1])
     """
     votes, beta = _counts(counts), positive("beta", beta)
-    if seed is None:
-        return _answer_all(votes, lambda rows: softmax_draws(rows, beta), n_repeats)
-    generator = generator_of(seed)
-    return _answer_all(
-        beta * votes,
-        lambda rows: (rows + generator.gumbel(size=rows.shape)).argmax(axis=1),
+    return _winners(
+        votes if seed is None else beta * votes,
+        seed,
         n_repeats,
+        lambda rows: softmax_draws(rows, beta),
+        lambda generator, shape: generator.gumbel(size=shape),
     )
 
 
@@ -302,24 +291,41 @@ def confident_vote(
     generator = None if seed is None else generator_of(seed)
 
     def answer(rows: Floats) -> Integers:
+        most = rows.max(axis=1)
         if generator is None:
-            reached = reaches_after(
-                rows.max(axis=1), threshold, GaussianReals(len(rows), sigma_threshold)
-            )
-            return np.where(
-                reached, argmax_after(rows, GaussianReals(rows.size, sigma_answer)), -1
-            )
-        # the threshold's, then the answer's
-        normal = generator.standard_normal((len(rows), 1 + rows.shape[1]))
-        reached = rows.max(axis=1) + sigma_threshold * normal[:, 0] >= threshold
-        return np.where(
-            reached, (rows + sigma_answer * normal[:, 1:]).argmax(axis=1), -1
-        )
+            noise = GaussianReals(len(rows), sigma_threshold)
+            reached = reaches_after(most, threshold, noise)
+            best = argmax_after(rows, GaussianReals(rows.size, sigma_answer))
+        else:
+            # the threshold's, then the answer's
+            normal = generator.standard_normal((len(rows), 1 + rows.shape[1]))
+            reached = most + sigma_threshold * normal[:, 0] >= threshold
+            best = (rows + sigma_answer * normal[:, 1:]).argmax(axis=1)
+        return np.where(reached, best, -1)
 
     labels = _answer_all(votes, answer, n_repeats)
     answered = labels >= 0
     answered &= answered.cumsum(axis=-1) <= limit
     return ConfidentAnswers(np.where(answered, labels, -1), answered)
+
+
+def _winners(
+    votes: Floats,
+    seed: Seed | None,
+    n_repeats: int | None,
+    exact: Callable[[Floats], Integers],
+    noise: Callable[[np.random.Generator, tuple[int, ...]], Floats],
+) -> Integers:
+    """Answer all queries exactly, or with noise from a seed on the counts."""
+    if seed is None:
+        return _answer_all(votes, exact, n_repeats)
+    generator = generator_of(seed)
+
+    def answer(rows: Floats) -> Integers:
+        noisy: Floats = rows + noise(generator, rows.shape)
+        return np.asarray(noisy.argmax(axis=1))
+
+    return _answer_all(votes, answer, n_repeats)
 
 
 def _answer_all(
@@ -329,11 +335,9 @@ def _answer_all(
     does not depend on their size.
     """
     n_queries, n_classes = votes.shape
-    shape = (
-        (n_queries,)
-        if n_repeats is None
-        else (at_least_one("n_repeats", n_repeats), n_queries)
-    )
+    shape: tuple[int, ...] = (n_queries,)
+    if n_repeats is not None:
+        shape = at_least_one("n_repeats", n_repeats), n_queries
     labels = np.empty(math.prod(shape), dtype=np.int64)
     step = max(1, CELLS // n_classes)
     for start in range(0, len(labels), step):
