@@ -11,7 +11,6 @@ from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import elementwise
 
 from dpnotes import _validation as check
 from dpnotes._validation import Floats, Integers, floats
@@ -292,6 +291,8 @@ def calibrated_rdp(
     A pair that no noise can meet raises an error if ``required``; otherwise its result
     is NaN.
     """
+    from scipy.optimize import elementwise
+
     log_delta = np.log(delta)
     low, high, left, right = _brackets(epsilon, log_delta, rate, steps)
     reached = np.isfinite(high)
