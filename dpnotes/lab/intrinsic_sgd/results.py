@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -582,7 +583,27 @@ def _of_noise(rows: Rows, found: pd.DataFrame) -> Found:
                 for words, block, store, means in read
             ]
             entries[f"{quantity}, {kind}, {name}"] = Ours(own[quantity], off, causes)
-    return entries
+    return {**entries, **_range_of_gains(entries)}
+
+
+def _range_of_gains(entries: Found) -> Found:
+    """The smallest and the largest of all gains, wherever they are: the text says from
+    where to where the gains of Table IV range.
+    """
+    gains: list[Any] = [
+        entries[f"gain, {kind}, {name}"]
+        for name, kind in product(PRINTED_TASKS, NOISES)
+    ]
+    shared: list[Any] = [
+        cause for gain in gains for cause in gain.causes if SHARED in cause.name
+    ]
+    found: Found = {}
+    for name, extreme in (("smallest", min), ("largest", max)):
+        own = extreme(gains, key=lambda gain: gain.answer.value)
+        cause = extreme(shared, key=lambda cause: cause.answer.value)
+        causes = [replace(cause, name=SHARED, block=NOISE)]
+        found[f"gain, {name}"] = replace(own, causes=causes)
+    return found
 
 
 def _of_study(found: pd.DataFrame, task: str, scaling: str) -> Mean:
