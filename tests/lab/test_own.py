@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from dpnotes.lab import cli, own_data
 from dpnotes.lab.bagging import experiments as bagging
 from dpnotes.lab.bagging import grids as bagging_grids
-from dpnotes.lab.bagging import tables as comparisons
+from dpnotes.lab.bagging import results as comparisons
 from dpnotes.lab.dpbag import experiments as dpbag
 from dpnotes.lab.dpbag import grids as dpbag_grids
 from dpnotes.lab.dpbag import results as dpbag_results
