@@ -196,7 +196,8 @@ class LossPerturbation(WeightRelease):
                     task.X,
                     task.y,
                     linear=linear,
-                    start=start,
+                    # beyond the range of float32 no error may tell of a record
+                    start=np.where(np.isfinite(start), start, 0),
                     n_classes=n_classes,
                     l2=penalty / len(task.X),
                     tolerance=task.solver_tolerance,

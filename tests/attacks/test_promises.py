@@ -355,6 +355,8 @@ class Teacher(ClassifierMixin, BaseEstimator):
             return said
         if self.how == "raise":
             raise ZeroDivisionError("patient 4711")
+        if self.how == "exit":
+            raise SystemExit("patient 4711")
         if self.how == "warn":
             warnings.warn("patient 4711", stacklevel=1)
         return {
@@ -367,7 +369,7 @@ class Teacher(ClassifierMixin, BaseEstimator):
 
 
 @pytest.mark.parametrize(
-    "how", ["raise", "warn", "foreign", "text", "missing", "short"]
+    "how", ["raise", "exit", "warn", "foreign", "text", "missing", "short"]
 )
 @pytest.mark.parametrize(("name", "given"), TAUGHT)
 def test_a_teacher_that_fails_at_a_query_is_silent_and_counted(name, given, how):

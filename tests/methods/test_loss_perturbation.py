@@ -198,3 +198,13 @@ def test_output_noise_makes_it_a_proof_and_hides_the_tolerance(digits, delta):
         else gaussian_sigma(0.01, 0.01 * delta) * sensitivity * 650**0.5
     )
     assert norms.mean() == pytest.approx(expected, rel=0.05)
+
+
+@pytest.mark.parametrize("given", [{"l2": 1e200}, {"norm": 1e150}])
+def test_no_size_of_a_parameter_tells_one_record_from_none(given):
+    """Also where the first fit, in float32, goes beyond its range."""
+    X = np.random.default_rng(0).uniform(-0.1, 0.1, size=(20, 3))
+    one = np.where(np.arange(20) == 3, 0, 7)
+    for labels in (one, np.full(20, 7)):
+        model = LossPerturbation(1.0, 1e-5, classes=[0, 1], **given).fit(X, labels)
+        assert np.isfinite(model.coef_).all()
