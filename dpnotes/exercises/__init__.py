@@ -11,3 +11,4 @@ from dpnotes.exercises import _papers as _papers
 from dpnotes.exercises._check import Wrong as Wrong
 from dpnotes.exercises._check import check as check
 from dpnotes.exercises._check import names as names
+from dpnotes.exercises._check import numeric as numeric

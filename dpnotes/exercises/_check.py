@@ -98,6 +98,29 @@ def _returning(function: Function) -> Function:
     return called
 
 
+def numeric() -> dict[str, tuple[Sequence[float], Mapping[str, Sequence[float]]]]:
+    """Give the answers of the exercises that ask for numbers, for a page that checks
+    them.
+
+    Returns
+    -------
+    dict
+        By name, the correct numbers and, by its hint, each typical wrong answer; NaN
+        where any number counts.
+
+    Examples
+    --------
+    >>> right, wrong = numeric()["guarantee-4"]
+    >>> right[0], len(wrong)
+    (2.0, 1)
+    """
+    return {
+        name: check.args
+        for name, check in _CHECKS.items()
+        if isinstance(check, partial) and check.func is _expect_numbers
+    }
+
+
 def names() -> list[str]:
     """List the exercises that have a check.
 

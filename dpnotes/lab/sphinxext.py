@@ -17,10 +17,11 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sphinx.errors import ConfigError
 from sphinx.util import logging
 
-from dpnotes import __version__, accounting
+from dpnotes import __version__, accounting, exercises
 from dpnotes._extras import REPOSITORY, repository_source
 from dpnotes.lab import folds, ledger
 from dpnotes.lab.chapters import Chapter, all_chapters, pages
@@ -328,6 +329,31 @@ def _cited(key: str) -> str:
     return f"{found[1].capitalize()} {found[2]}" if found else key.strip()
 
 
+def ask_in_page(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: object,
+) -> None:
+    """Give a page the answers of its exercises that ask for numbers: book.js puts a box
+    under each.
+    """
+    asked = {}
+    for name, (right, wrong) in exercises.numeric().items():
+        if f'<span class="pre">{name}</span>' in context.get("body", ""):
+            hints = [
+                [hint, [None if np.isnan(value) else float(value) for value in values]]
+                for hint, values in wrong.items()
+            ]
+            asked[name] = [list(map(float, right)), hints]
+    if asked:
+        text = json.dumps(asked).replace("<", "\\u003c")
+        context["body"] += (
+            f'<script type="application/json" id="given-exercises">{text}</script>'
+        )
+
+
 def number_by_page(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """Number the figures and tables of a page without a chapter's number from 1, where
     Sphinx counts them through the whole book.
@@ -437,6 +463,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", leave_constants)
     app.connect("autodoc-skip-member", skip_fields)
     app.connect("html-page-context", offer_narrow)
+    app.connect("html-page-context", ask_in_page)
     app.connect("build-finished", offer_downloads)
     app.connect("env-get-updated", number_by_page, priority=900)  # once Sphinx has
     # after the extensions that add what is dropped

@@ -193,3 +193,19 @@ def test_bookkeeping_is_one_folded_note_at_the_foot():
         "First set up.",
         "```",
     ]
+
+
+def test_a_page_has_the_answers_of_its_own_exercises_that_ask_for_numbers():
+    named = '<span class="pre">guarantee-4</span>, <span class="pre">dp-sgd-6</span>'
+    context = {"body": named}
+    sphinxext.ask_in_page(None, "page", "", context, None)
+    found = context["body"].removeprefix(named).partition(">")[2]
+    asked = json.loads(found.removesuffix("</script>"))
+    [(name, (right, [[hint, wrong]]))] = asked.items()
+    assert name == "guarantee-4"
+    assert right[0] == 2.0
+    assert "part (b)" in hint
+    assert wrong[0] is None
+    empty = {"body": "text"}
+    sphinxext.ask_in_page(None, "page", "", empty, None)
+    assert empty == {"body": "text"}
