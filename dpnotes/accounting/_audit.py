@@ -65,7 +65,8 @@ def clopper_pearson(
     successes = check.at_least("successes", successes, 0, most=("trials", trials))
     tail = (1 - check.level("confidence", confidence)) / 2
     failures = trials - successes
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     if successes > 0:
         low = float(special.betaincinv(successes, failures + 1, tail))
     if failures > 0:
@@ -360,7 +361,8 @@ def one_run_audit(
     # with delta = 0 the bound would be where P[Bin(guesses, q) >= correct] = level;
     # delta only lowers it
     truth = special.betaincinv(correct, guesses - correct + 1, level)
-    low, high = 0.0, float(special.logit(truth)) + 1e-6
+    low = 0.0
+    high = float(special.logit(truth)) + 1e-6
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
         if p_value(epsilon=middle) < level:

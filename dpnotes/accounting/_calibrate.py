@@ -20,7 +20,8 @@ from dpnotes.accounting._profile import PrivacyProfile, a_profile
 LARGEST_EPSILON = 1e12  # epsilon / mu - mu / 2 still has nine digits after the point
 # of a step until there is a bracket, in the logarithm: of the first, doubling, and of
 # any
-STRIDE, LONGEST = 0.1, 3.0
+STRIDE = 0.1
+LONGEST = 3.0
 PRECISION = 1e-5  # of the logarithm
 ROUNDS = 80  # a dozen suffice
 # where it is looked whether the curve rises; it may be flat at the start
@@ -232,7 +233,9 @@ def boundary(
     The function uses the secant method, and bisection where a step would leave the
     bracket. ``slope`` is a first guess of the derivative.
     """
-    low, high, stride = -math.inf, math.inf, STRIDE
+    low = -math.inf
+    high = math.inf
+    stride = STRIDE
     before: tuple[float, float] | None = None
     place = start
     for _ in range(ROUNDS):

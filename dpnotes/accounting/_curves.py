@@ -117,7 +117,8 @@ def supported_tradeoff(kept: Floats, epsilon: Floats, alpha: Floats) -> Floats:
 # losses, their masses under the first distribution, its mass at infinite loss
 Atoms = tuple[Floats, Floats, float]
 # nodes in one standard deviation of the loss, so many standard deviations far
-FINE, REACH = 100, 12.0
+FINE = 100
+REACH = 12.0
 COARSE = 1600  # nodes beyond, at equal ratios
 NEGLIGIBLE = 1e-100  # delta above its limit that ends the nodes
 ROUNDING = 1e-15  # relative, of a sum of masses and of a logarithm
@@ -165,7 +166,8 @@ class Pair:
         epsilon) H(Q, P) over epsilon >= 0 (Sason and Verdu 2016).
         """
         order = floats(alpha)[..., None]
-        start, width = self.nodes[:-1], np.diff(self.nodes)
+        start = self.nodes[:-1]
+        width = np.diff(self.nodes)
         if not len(width):
             return np.zeros(np.shape(alpha))
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
@@ -207,7 +209,8 @@ class Tail:
 
     def __init__(self, losses: Floats, masses: Floats) -> None:
         kept = (losses > 0) & (masses > 0)  # no epsilon >= 0 sees the others
-        self.losses, masses = losses[kept], masses[kept]
+        self.losses = losses[kept]
+        masses = masses[kept]
         # mass under P at this loss or above
         self._above = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
         below = np.logaddexp.accumulate((np.log(masses) - self.losses)[::-1])[::-1]
@@ -219,7 +222,8 @@ class Tail:
         rounded up.
         """
         index = np.searchsorted(self.losses, epsilon, side="right")
-        above, log_below = self._above[index], self._log_below[index]
+        above = self._above[index]
+        log_below = self._log_below[index]
         finite = np.isfinite(log_below)  # epsilon may be infinite beyond the last loss
         below = np.exp(np.minimum(np.where(finite, epsilon, 0.0) + log_below, 0.0))
         margin = ROUNDING * (1 + np.where(finite, np.abs(log_below), 0.0))
@@ -271,7 +275,8 @@ def masses_of(nodes: Floats, deltas: Floats) -> Floats:
     """
     if len(nodes) < 2:
         return np.zeros(len(nodes))
-    fall, width = -np.diff(deltas), np.diff(nodes)
+    fall = -np.diff(deltas)
+    width = np.diff(nodes)
     with np.errstate(over="ignore"):
         masses = np.append(0.0, fall / -np.expm1(-width))
         masses[:-1] -= fall / np.expm1(width)
@@ -281,7 +286,8 @@ def masses_of(nodes: Floats, deltas: Floats) -> Floats:
 def convex(nodes: Floats, deltas: Floats) -> Floats:
     """The lower convex hull, in e^epsilon, of a curve at ``nodes``."""
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        fall, width = -np.diff(deltas), np.diff(nodes)
+        fall = -np.diff(deltas)
+        width = np.diff(nodes)
         if (fall[:-1] / -np.expm1(-width[:-1]) >= fall[1:] / np.expm1(width[1:])).all():
             return deltas
         kept: list[int] = []
@@ -296,10 +302,8 @@ def convex(nodes: Floats, deltas: Floats) -> Floats:
         left = np.maximum(
             np.searchsorted(kept, np.arange(len(nodes)), side="left") - 1, 0
         )
-        low, high = (
-            np.array(kept)[left],
-            np.array(kept)[np.minimum(left + 1, len(kept) - 1)],
-        )
+        low = np.array(kept)[left]
+        high = np.array(kept)[np.minimum(left + 1, len(kept) - 1)]
         span = nodes[high] - nodes[low]
         part = (
             np.exp(nodes - nodes[high])
@@ -320,7 +324,8 @@ def bridged(nodes: Floats, remove: Floats, add: Floats) -> tuple[Floats, Floats]
     add)``, with ``add`` taken at epsilon = -log x.
     """
     least = min(remove[0], add[0])  # the total variation distance, from either side
-    remove, add = np.minimum(remove, least), np.minimum(add, least)
+    remove = np.minimum(remove, least)
+    add = np.minimum(add, least)
     with np.errstate(over="ignore"):
         rise = np.append(np.expm1(np.diff(nodes)), 1.0)
         # gradients outwards

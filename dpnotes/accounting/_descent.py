@@ -354,7 +354,8 @@ def _brackets(
     # pairs of the same rate together, for the cache
     for index in np.argsort(rate, kind="stable"):
         total = _coarse_epsilon(float(rate[index]), steps[index], log_delta[index])
-        best, curve = total.argmin(-1), total.min(-1)  # falls with sigma
+        best = total.argmin(-1)
+        curve = total.min(-1)  # falls with sigma
         # first sigma that is enough
         place = int(np.searchsorted(-curve, -epsilon[index], side="left"))
         if place < len(COARSE_SIGMAS):
@@ -430,7 +431,8 @@ def _smallest(curve: Callable[[Floats], Floats], left: Floats, right: Floats) ->
         ]
         middle = np.take_along_axis(place, index, -1)[:, 0]
         gap = (right - left) / (count - 1)
-        left, right = middle - gap, middle + gap
+        left = middle - gap
+        right = middle + gap
         best = np.minimum(best, values.min(-1))
     bend = three[0] - 2 * three[1] + three[2]
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -215,7 +215,8 @@ class GroupRelease(Release):
     symmetric = bounds_only = True
 
     def __init__(self, once: Release, size: int) -> None:
-        self._once, self._size = once, size
+        self._once = once
+        self._size = size
         self.never_pure = once.never_pure
 
     def delta(self, epsilon: Floats, direction: str, *, rough: bool = False) -> Floats:
@@ -291,7 +292,8 @@ class SampleGroup(SampleRelease):
     being drawn.
     """
 
-    attained, bounds_only = False, True
+    attained = False
+    bounds_only = True
 
 
 @dataclass(frozen=True)
@@ -310,7 +312,8 @@ class GaussianRelease(Release):
             low = epsilon / self.mu - self.mu / 2
             # Phi(a) - e^epsilon Phi(b) as Phi(a) (1 - e^(epsilon + log Phi(b) - log
             # Phi(a))), for delta near 1
-            above, below = special.log_ndtr(-low), special.log_ndtr(-low - self.mu)
+            above = special.log_ndtr(-low)
+            below = special.log_ndtr(-low - self.mu)
             head = np.exp(above) * -np.expm1(np.minimum(epsilon + below - above, 0.0))
             mu = np.full(low.shape or 1, self.mu)
             log_delta, _ = log_delta_of(mu, np.atleast_1d(epsilon))
@@ -517,7 +520,8 @@ class RenyiRelease(Release):
     family = "renyi"
 
     def __init__(self, curve: Curve, failure: float = 0.0) -> None:
-        self._curve, self._failure = curve, failure
+        self._curve = curve
+        self._failure = failure
 
     def renyi(self) -> Renyi:
         return Renyi(self._curve, self._failure)
@@ -573,7 +577,9 @@ class ConvertedRelease(Release):
     def __init__(
         self, rho: float, *, moments: Floats | None = None, pure: float = math.inf
     ) -> None:
-        self._rho, self._moments, self._pure = rho, moments, pure
+        self._rho = rho
+        self._moments = moments
+        self._pure = pure
         self.never_pure = pure == math.inf
 
     def delta(self, epsilon: Floats, direction: str) -> Floats:

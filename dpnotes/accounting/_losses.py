@@ -68,7 +68,8 @@ class Losses:
             masses = np.zeros(2 * ((len(result.masses) + 3) // 2) + 2)
             offset = result.first - 2 * start
             masses[offset : offset + len(result.masses)] = result.masses
-            even, odd = masses[::2].copy(), masses[1::2]
+            even = masses[::2].copy()
+            odd = masses[1::2]
             up = math.expm1(-result.interval) / math.expm1(-2 * result.interval)
             even += (1 - up) * odd
             even[1:] += up * odd[:-1]
@@ -93,15 +94,15 @@ class Losses:
         wanted = math.hypot(self.std, other.std) / CELLS
         while 2 * interval <= wanted:
             interval *= 2
-        one, two = self.coarser(interval), other.coarser(interval)
+        one = self.coarser(interval)
+        two = other.coarser(interval)
         infinite = one.infinite + two.infinite - one.infinite * two.infinite
         if min(len(one.masses), len(two.masses)) <= DIRECT:
-            masses, cut = np.convolve(one.masses, two.masses), CUT
+            masses = np.convolve(one.masses, two.masses)
+            cut = CUT
         else:
-            masses, cut = (
-                scipy.signal.fftconvolve(one.masses, two.masses),
-                CUT_OF_TRANSFORMS,
-            )
+            masses = scipy.signal.fftconvolve(one.masses, two.masses)
+            cut = CUT_OF_TRANSFORMS
             # rounding, seen where negative
             infinite = min(1.0, infinite - 2 * float(np.minimum(masses, 0.0).sum()))
             masses = np.maximum(masses, 0.0)
@@ -113,7 +114,8 @@ class Losses:
         """
         if times > 1 and len(self.masses) > DIRECT:
             return self._transformed(times)
-        base, result = self, None
+        base = self
+        result = None
         while True:
             if times & 1:
                 result = base if result is None else result.plus(base)
@@ -149,7 +151,8 @@ def total(parts: Iterable[Losses]) -> Losses:
     heap = [(part.std, next(tie), part) for part in parts]
     heapq.heapify(heap)
     while len(heap) > 1:
-        first, second = heapq.heappop(heap)[2], heapq.heappop(heap)[2]
+        first = heapq.heappop(heap)[2]
+        second = heapq.heappop(heap)[2]
         both = first.plus(second)
         heapq.heappush(heap, (both.std, next(tie), both))
     return heap[0][2]
@@ -185,7 +188,8 @@ def trimmed(atoms: Atoms) -> Atoms:
     losses, masses, infinite = atoms
     huge = losses > LARGEST_LOSS
     infinite += float(masses[huge].sum())
-    losses, masses = np.maximum(losses[~huge], -LARGEST_LOSS), masses[~huge]
+    losses = np.maximum(losses[~huge], -LARGEST_LOSS)
+    masses = masses[~huge]
     low, kept, lost = cut_ends(masses, CUT)
     if not len(kept):  # all is at infinity
         return np.zeros(1), np.zeros(1), infinite + float(masses.sum())
@@ -196,7 +200,8 @@ def cut_ends(masses: Floats, cut: float) -> tuple[int, Floats, float]:
     """Masses without the ends that hold at most ``cut``: how many are cut off below,
     whose mass moves up, the masses that are left, and the mass cut off above.
     """
-    below, above = np.cumsum(masses), np.cumsum(masses[::-1])
+    below = np.cumsum(masses)
+    above = np.cumsum(masses[::-1])
     low = int(np.searchsorted(below, cut, "right"))
     high = int(np.searchsorted(above, cut, "right"))
     kept = masses[low : max(low, len(masses) - high)].copy()

@@ -51,7 +51,9 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(96)
 MARGIN = 1e-9  # relative, above the error of quadrature and interpolation
 FAR = 9.0  # standard deviations: beyond, a tail has fallen by another factor of 1e-17
 # of the table of a maximum, in standard deviations
-STEP, LOWEST, HIGHEST = 0.05, -9.0, 38.0
+STEP = 0.05
+LOWEST = -9.0
+HIGHEST = 38.0
 BISECTIONS = 60
 
 
@@ -301,7 +303,9 @@ def advanced_sigma(epsilon: float, delta: float, answers: int) -> float:
     """Least sigma / sensitivity that advanced composition allows, with the best
     fraction of delta as delta'.
     """
-    low, high, least = 1e-9, 1 - 1e-9, math.inf
+    low = 1e-9
+    high = 1 - 1e-9
+    least = math.inf
     for _ in range(ROUNDS):
         fractions = np.linspace(low, high, GRID)
         slack = np.log(1 / (fractions * delta))
@@ -310,7 +314,8 @@ def advanced_sigma(epsilon: float, delta: float, answers: int) -> float:
         sigmas = np.asarray(gaussian_sigma(each, (1 - fractions) * delta / answers))
         best = int(sigmas.argmin())
         least = min(least, float(sigmas[best]))
-        low, high = fractions[max(best - 1, 0)], fractions[min(best + 1, GRID - 1)]
+        low = fractions[max(best - 1, 0)]
+        high = fractions[min(best + 1, GRID - 1)]
     return least
 
 

@@ -61,11 +61,15 @@ IMPLIED = {  # from one adjacency to another: records changed, and what must hol
 
 # delta that a Gaussian fit leaves aside: what grids and searches do not resolve
 FAILURE = 1e-10
-FIRST, LAST = 1e-6, 2.0**40  # epsilons between which the fit is searched
+# epsilons between which the fit is searched
+FIRST = 1e-6
+LAST = 2.0**40
 # of one search, each between the neighbours of the best of the last
-POINTS, ROUNDS = 401, 6
+POINTS = 401
+ROUNDS = 6
 # false-positive rates at which the two trade-off curves are compared
-ALPHAS, BISECTIONS = 1000, 50
+ALPHAS = 1000
+BISECTIONS = 50
 
 
 def step_of(parameter: str) -> str:

@@ -58,7 +58,8 @@ class Response:
     epsilon: float
 
     def __call__(self, alpha: Floats) -> Floats:
-        up, tanh = (alpha - 1) * self.epsilon, np.tanh(self.epsilon / 2)
+        up = (alpha - 1) * self.epsilon
+        tanh = np.tanh(self.epsilon / 2)
         with np.errstate(over="ignore"):
             # E[ratio^(alpha - 1)] - 1, positive terms
             excess = 2 * np.sinh(up / 2) ** 2 + tanh * np.sinh(up)
@@ -129,7 +130,8 @@ def best_order(
         return floats(best[..., 0])
     low = np.log(ORDERS[np.maximum(index - 1, 0)] - 1)
     high = np.log(ORDERS[np.minimum(index + 1, len(ORDERS) - 1)] - 1)
-    left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+    left = high - GOLDEN * (high - low)
+    right = low + GOLDEN * (high - low)
 
     def value_at(place: Floats) -> Floats:
         alpha = 1 + np.exp(place)
@@ -157,8 +159,10 @@ def laplace_rdp(alpha: Floats, pure: float) -> Floats:
     """Renyi divergence of order ``alpha`` between Laplace distributions ``pure``
     scales apart (Mironov 2017).
     """
-    up, down = (alpha - 1) * pure, alpha * pure
-    weight, rest = alpha / (2 * alpha - 1), (alpha - 1) / (2 * alpha - 1)
+    up = (alpha - 1) * pure
+    down = alpha * pure
+    weight = alpha / (2 * alpha - 1)
+    rest = (alpha - 1) / (2 * alpha - 1)
     # E[ratio^(alpha - 1)] - 1, the linear terms cancelled by hand: no difference of
     # near equals for little privacy loss
     excess = weight * _above_line(np.minimum(up, 700.0)) + rest * _above_line(-down)
@@ -189,7 +193,9 @@ def sampled_gaussian_rdp(sigma: ArrayLike, rate: ArrayLike, alpha: ArrayLike) ->
     """
     sigma, rate, alpha = np.broadcast_arrays(*(floats(x) for x in (sigma, rate, alpha)))
     shape = sigma.shape
-    sigma, rate, alpha = sigma.ravel(), rate.ravel(), alpha.ravel()
+    sigma = sigma.ravel()
+    rate = rate.ravel()
+    alpha = alpha.ravel()
     exponent = (alpha - 1) / (2 * sigma**2)
     moment = alpha * np.logaddexp(np.log1p(-rate), np.log(rate) + exponent)
     small = exponent < 1

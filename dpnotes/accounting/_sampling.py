@@ -96,7 +96,9 @@ class ExchangeRelease(Release):
     def __init__(
         self, groups: tuple[Release, ...], masses: Floats, lost: float
     ) -> None:
-        self._groups, self._masses, self._lost = groups, masses, lost
+        self._groups = groups
+        self._masses = masses
+        self._lost = lost
         self._rate = min(1.0, float(masses.sum()) + lost)
         self.never_pure = groups[0].never_pure
 
@@ -123,7 +125,8 @@ class OverlapRelease(Release):
     symmetric = never_pure = attained = True
 
     def __init__(self, rate: float, mu: float) -> None:
-        self._rate, self._mu = rate, mu
+        self._rate = rate
+        self._mu = mu
 
     def delta(self, epsilon: Floats, direction: str) -> Floats:
         finite = np.minimum(epsilon, LARGEST)
@@ -146,7 +149,8 @@ def _against_two(epsilon: Floats, weight: Floats, u: float, w: float) -> Floats:
 
     # with one of the two alone
     ends = (epsilon + u * u / 2) / u, (epsilon + u * u / 2 - w * w / 2) / (u - w)
-    low, high = np.minimum(*ends), np.maximum(*ends)
+    low = np.minimum(*ends)
+    high = np.maximum(*ends)
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
         above = missing(middle) > 0
@@ -452,7 +456,8 @@ def _copies(n: int, subsample: int) -> tuple[Floats, Floats, float]:
     """
     copies, masses, lost = binomial_counts(subsample, 1 / n, MOST_GROUPS)
     if copies[0] == 0:
-        copies, masses = copies[1:], masses[1:]
+        copies = copies[1:]
+        masses = masses[1:]
     else:
         # counted together with larger numbers
         masses[0] -= scipy.stats.binom.pmf(0, subsample, 1 / n)

@@ -110,8 +110,11 @@ PROTECTED = (
 )
 PUBLIC = "public"
 
-DELTAS, LOW_RATE = (0.0, 1e-9, 1e-7, 1e-5, 1e-3), 0.001
-PRECISION, ABSOLUTE = 1e-6, 1e-12  # of levels that are computed again
+DELTAS = (0.0, 1e-9, 1e-7, 1e-5, 1e-3)
+LOW_RATE = 0.001
+# of levels that are computed again
+PRECISION = 1e-6
+ABSOLUTE = 1e-12
 PRIVATE = ("counts", "squares")  # parameters that are votes of private records
 LIBRARIES = ("dpnotes", "numpy", "scipy", "dp-accounting", "scikit-learn", "torch")
 
@@ -285,7 +288,8 @@ class PrivacyStatement:
             if not level >= figures[name] * (1 - PRECISION) - ABSOLUTE:
                 wrong.append(name)
         for pair in stated["asked"] + stated["pairs"]:
-            delta, epsilon = pair["delta"], pair["epsilon"]
+            delta = pair["delta"]
+            epsilon = pair["epsilon"]
             # an infinite epsilon says that there is none
             if epsilon == "infinity":
                 continue
@@ -460,7 +464,8 @@ def _audited(audit: Any, profile: PrivacyProfile, n_public: bool) -> dict[str, s
     verdict = "no claim was tested"
     if audit.claim is not None:
         _refuse_private(audit.claim, n_public)
-        told, own = audit.claim.to_dict(), profile.to_dict()
+        told = audit.claim.to_dict()
+        own = profile.to_dict()
         same = all(
             told[name] == own[name] for name in ("mechanism", "parameters", "adjacency")
         )

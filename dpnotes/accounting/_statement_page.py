@@ -91,7 +91,8 @@ def _lead(content: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Class and words of the first sentences: the guarantee, and the reason not to rely
     on it, if any.
     """
-    guarantee, unit = content["guarantee"], content["protection"]["unit"]
+    guarantee = content["guarantee"]
+    unit = content["protection"]["unit"]
     told = guarantee["profile"]
     no_epsilon = all(pair["epsilon"] == "infinity" for pair in guarantee["pairs"])
     certain = guarantee["advantage"] == 1 and no_epsilon

@@ -35,14 +35,17 @@ from dpnotes.auditing._scores import audit_scores, runs_needed
 from dpnotes.auditing._training import Runner, Runs, Training, last_of
 
 # of the budget: to choose on; and of what is left then, to count on
-PILOT, PLANNED = 0.25, 0.85
+PILOT = 0.25
+PLANNED = 0.85
 # of the pilot, for all canaries; how many of them get the rest
-FIRST_ROUND, FINALISTS = 0.4, 3
+FIRST_ROUND = 0.4
+FINALISTS = 3
 ENOUGH = (2000, 5000)  # runs on one data set in the two rounds
 LEAST_PILOT = 6  # runs on one data set
 PROMISING = 0.2  # p-value on pilot runs from which it decides between canaries
 # counted, of each kind: at most; as many as give a bound worth having
-MOST_RUNS, NO_CLAIM = 200_000, 20
+MOST_RUNS = 200_000
+NO_CLAIM = 20
 # of the runs, of what may fail
 LOOKS = ((1 / 16, 0.05), (1 / 4, 0.1), (1 / 2, 0.1), (3 / 4, 0.15), (1.0, 0.6))
 LEAST = 6  # runs of each kind at the first look
@@ -252,7 +255,8 @@ class _Audit:
 
     def _plan(self, found: list[Canary]) -> dict[str, Any]:
         self._first_runs(found[0])
-        left, needed = self.runner.affordable, self._needed()
+        left = self.runner.affordable
+        needed = self._needed()
         if left < needed:
             raise ValueError(self._too_little(needed))
         plan = self._pilot(found, int(PILOT * left))
@@ -296,7 +300,8 @@ class _Audit:
         """Time a few runs, and check that the training procedure can be audited at
         all.
         """
-        data, observer = self.neighbours.without(canary), self._observer(canary)
+        data = self.neighbours.without(canary)
+        observer = self._observer(canary)
         first = self.runner.warm_up(data, [observer])
         if len(first.errors) == first.count:
             raise ValueError(
@@ -392,7 +397,8 @@ class _Audit:
         share = budget / self._data_sets(len(canaries))
         count = int(np.clip(share, LEAST_PILOT, most))
         observers = [self._observer(canary) for canary in canaries]
-        run, neighbours = self.runner.run, self.neighbours
+        run = self.runner.run
+        neighbours = self.neighbours
         members = []
         for canary, own in zip(canaries, observers, strict=True):
             members += run(neighbours.with_(*canary.record), [own], count, closely=True)
@@ -502,7 +508,8 @@ class _Audit:
 
 
 def _records(X: ArrayLike, y: ArrayLike) -> Data:
-    X, y = np.asarray(X), np.asarray(y)
+    X = np.asarray(X)
+    y = np.asarray(y)
     numbers = X.dtype.kind in "biuf" and X.ndim >= 2 and np.isfinite(X).all()
     if not numbers or y.shape != (len(X),) or len(X) < 3:
         raise ValueError(
@@ -602,7 +609,8 @@ def _distance(one: Floats, other: Floats) -> float:
     gap = float(stats.ks_2samp(one, other, method="asymp").statistic)
     by_gap = 2 * float(special.ndtri((1 + min(max(gap - error, 0.0), 1 - 1e-9)) / 2))
     # a failed run has the score -inf
-    one, other = one[np.isfinite(one)], other[np.isfinite(other)]
+    one = one[np.isfinite(one)]
+    other = other[np.isfinite(other)]
     if min(len(one), len(other)) < 2:
         return by_gap
     difference = float(abs(one.mean() - other.mean()))

@@ -105,7 +105,8 @@ class Betting:
         confidence: float = 0.95,
         adjacency: str | None = None,
     ) -> None:
-        self.claim, self.confidence = claim, check.level("confidence", confidence)
+        self.claim = claim
+        self.confidence = check.level("confidence", confidence)
         self.adjacency = runs_adjacency(claim, adjacency)
         levels = np.unique(np.append(np.asarray(claim.epsilon(DELTAS)), 0.0))
         epsilon = levels[levels < 50]
@@ -115,7 +116,8 @@ class Betting:
         self._delta = np.stack([claim.delta(epsilon, direction=way) for way in ways])
         self._past: list[tuple[Floats, Floats]] = []
         self._log_wealth = self._highest = 0.0
-        self._bet, self._next = _Bet(), 1
+        self._bet = _Bet()
+        self._next = 1
 
     def update(self, member: ArrayLike, nonmember: ArrayLike) -> None:
         """Settle the bet on one more pair of runs, and choose the next bet.

@@ -16,12 +16,10 @@ from dpnotes._validation import Features, Floats
 
 # distinct labels; with more of them, numbers are targets of a regression
 FEW_LABELS = 50
-OWN, RELABELLED, CONSTRUCTED, GIVEN = (
-    "own record",
-    "own features, another label",
-    "constructed",
-    "given",
-)
+OWN = "own record"
+RELABELLED = "own features, another label"
+CONSTRUCTED = "constructed"
+GIVEN = "given"
 QUIET = 16  # directions in which the records have least, of which one is taken
 Record = tuple[NDArray[Any], Any]  # features and label
 Data = tuple[NDArray[Any], NDArray[Any]]
@@ -104,7 +102,8 @@ class Domain:
                 " largest norm of a record; set domain= to the records that the claim"
                 " allows"
             )
-            low, high = X.min(axis=0), X.max(axis=0)
+            low = X.min(axis=0)
+            high = X.max(axis=0)
             longest = float(np.linalg.norm(X, axis=1).max())
             if not (high > low).any():
                 raise ValueError(
@@ -121,11 +120,14 @@ class Domain:
         """Move x into the domain: clip it to the box, and shorten it towards the
         point of the box nearest to 0.
         """
-        x, least = np.clip(x, self.low, self.high), np.clip(0.0, self.low, self.high)
+        x = np.clip(x, self.low, self.high)
+        least = np.clip(0.0, self.low, self.high)
         if np.linalg.norm(x) <= self.norm:
             return x
         along = x - least  # |least + t along| = norm
-        a, b, c = along @ along, least @ along, least @ least - self.norm**2
+        a = along @ along
+        b = least @ along
+        c = least @ least - self.norm**2
         t = (np.sqrt(max(0.0, b * b - a * c)) - b) / a * (1 - 1e-9)
         return np.asarray(least + max(0.0, t) * along)
 

@@ -72,7 +72,8 @@ def _envelope(intercepts: Floats, gradients: Floats) -> tuple[Floats, Floats, Fl
     """
     kept: list[int] = []
     corners: list[float] = []
-    heights, falls = intercepts.tolist(), gradients.tolist()
+    heights = intercepts.tolist()
+    falls = gradients.tolist()
     for line, (height, fall) in enumerate(zip(heights, falls, strict=True)):
         while kept:
             rise = height - heights[kept[-1]]
@@ -129,7 +130,8 @@ class Counts:
         fpr = self._fpr_of(steps)
         # the last has all that is left
         fpr = np.concatenate([fpr[..., 1:-1], np.ones_like(fpr[..., :1])], axis=-1)
-        k, n = self.true_positives[..., None], self.positives[..., None]
+        k = self.true_positives[..., None]
+        n = self.positives[..., None]
         with np.errstate(all="ignore"):
             ours = np.log(
                 np.where(k > 0, special.betainc(k, n - k + 1, curve.most(fpr)), 1.0)
@@ -141,7 +143,8 @@ class Counts:
 
     def _tpr_of(self, steps: Floats) -> Floats:
         """True-positive rates of p-value ``e^-steps``, [..., steps]."""
-        k, n = self.true_positives[..., None], self.positives[..., None]
+        k = self.true_positives[..., None]
+        n = self.positives[..., None]
         with np.errstate(all="ignore"):
             found = special.betaincinv(k, n - k + 1, np.exp(-steps))
         return np.where(k > 0, found, 0.0)
@@ -150,7 +153,8 @@ class Counts:
         """False-positive rates of p-value ``e^-steps``, both ascending, [...,
         steps]; 1 if all runs were positive.
         """
-        k, n = self.false_positives[..., None], self.negatives[..., None]
+        k = self.false_positives[..., None]
+        n = self.negatives[..., None]
         near, far = np.split(steps, [np.searchsorted(steps, 1.0)])
         with np.errstate(all="ignore"):
             low = special.betaincinv(k + 1, n - k, -np.expm1(-near))

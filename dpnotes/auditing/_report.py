@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-DELTAS, EPSILONS = (0.0, 1e-5, 1e-2), (0.0, 1.0, 5.0)  # of which a text has the bounds
+# of which a text has the bounds
+DELTAS = (0.0, 1e-5, 1e-2)
+EPSILONS = (0.0, 1.0, 5.0)
 LOW_RATE = 0.001  # the false-positive rate of which a text has the true-positive rate
 
 

@@ -284,7 +284,8 @@ def _with_combined(
     if len(kept) < 2:
         return first, second, names
     pooled = pooled[:, kept]
-    low, high = pooled.min(axis=0), pooled.max(axis=0)
+    low = pooled.min(axis=0)
+    high = pooled.max(axis=0)
     scale = pooled.std(axis=0)
     members, others = (kind[:, kept] / scale for kind in first)
     apart = members.mean(axis=0) - others.mean(axis=0)
@@ -355,7 +356,8 @@ def thresholds_between(values: Floats) -> Floats:
     if len(where) > THRESHOLDS:
         ends = np.unique(np.geomspace(1, len(values) / 2, THRESHOLDS // 2).astype(int))
         where = np.unique(np.concatenate([ends, len(values) - ends]))
-    low, high = values[where - 1], values[where]
+    low = values[where - 1]
+    high = values[where]
     with np.errstate(invalid="ignore"):
         middle = low + (high - low) / 2
     return np.where(np.isfinite(middle) & (middle > low), middle, high)

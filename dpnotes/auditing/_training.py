@@ -29,14 +29,17 @@ from dpnotes.auditing._observing import Observer, fingerprint, numbers_of
 
 PROBED = 200  # records at which results are compared
 # of runs between two looks at the clock, for each worker
-BATCH_SECONDS, LARGEST_BATCH = 0.5, 2048
+BATCH_SECONDS = 0.5
+LARGEST_BATCH = 2048
 # the first runs, what is compiled once in one alone; fraction of the budget for more
-TIMED, WARM_UP = (1, 4), 0.02
+TIMED = (1, 4)
+WARM_UP = 0.02
 # runs of two copies, and how many must differ later: a suspicion, and more than chance
 COPIES = ((2, 1), (64, 8))
 FIXED_BATCH = 256  # runs in a batch where runs are counted, so that they are repeatable
 # seeds are below 2^31, all different, and not in a row
-PRIME, STRIDE = 2**31 - 1, 1_130_977_471
+PRIME = 2**31 - 1
+STRIDE = 1_130_977_471
 log = logging.getLogger(__name__)
 
 
@@ -316,7 +319,8 @@ class Runner:
         they can be timed well.
         """
         found = [self.run(data, observers, each, closely=True)[0] for each in TIMED]
-        size, limit = TIMED[-1], WARM_UP * self.seconds
+        size = TIMED[-1]
+        limit = WARM_UP * self.seconds
         while (
             self.most is None and size < LARGEST_BATCH and 4 * size * self.rate < limit
         ):

@@ -63,7 +63,9 @@ numbers(
 )
 
 
-YES, NO = np.array([0.75, 0.25]), np.array([0.25, 0.75])  # randomised response
+# randomised response
+YES = np.array([0.75, 0.25])
+NO = np.array([0.25, 0.75])
 
 
 @exercise("guarantee-5")
@@ -87,7 +89,8 @@ def smallest_delta(function: Function) -> None:
         0.0,
         "outputs where p is below e^epsilon q take nothing off the sum",
     )
-    rare, never = np.array([0.9, 0.1]), np.array([1.0, 0.0])
+    rare = np.array([0.9, 0.1])
+    never = np.array([1.0, 0.0])
     hint = (
         "either data set may be the one with Ada: return the larger result of both"
         " directions"
@@ -115,7 +118,8 @@ def best_tpr(function: Function) -> None:
         "if the false-positive rate does not suffice for the next output, the test may"
         " toss a coin there",
     )
-    p, q = np.array([0.5, 0.2, 0.3]), np.array([0.75, 0.25, 0.0])
+    p = np.array([0.5, 0.2, 0.3])
+    q = np.array([0.75, 0.25, 0.0])
     with np.errstate(divide="ignore", invalid="ignore"):
         found = function(p, q, 0.0)
     expect_close(
@@ -123,7 +127,8 @@ def best_tpr(function: Function) -> None:
         0.3,
         "an output that is impossible without Ada costs no false positives",
     )
-    p, q = np.array([0.6, 0.4]), np.array([0.8, 0.2])
+    p = np.array([0.6, 0.4])
+    q = np.array([0.8, 0.2])
     expect_close(
         function(p, q, 0.2),
         0.4,
@@ -162,10 +167,8 @@ def recover_first(function: Function) -> None:
 # mechanisms
 
 GAP = 1 - np.exp(-1 / 8)
-EXACT, CLASSICAL = (
-    accounting.gaussian_sigma(20.0, 1e-5),
-    np.sqrt(2 * np.log(1.25e5)) / 20,
-)
+EXACT = accounting.gaussian_sigma(20.0, 1e-5)
+CLASSICAL = np.sqrt(2 * np.log(1.25e5)) / 20
 numbers(
     "mechanisms-1",
     (EXACT, CLASSICAL),
@@ -287,7 +290,8 @@ def composed_delta(function: Function) -> None:
     """``composed_delta(p, q, times, epsilon)``: the hockey-stick divergence of a
     product.
     """
-    p, q = np.array([0.75, 0.25]), np.array([0.25, 0.75])
+    p = np.array([0.75, 0.25])
+    q = np.array([0.25, 0.75])
     expect_close(
         function(p, q, 1, np.log(2)),
         0.25,
@@ -471,10 +475,8 @@ def largest_advantage(function: Function) -> None:
     vote.
     """
     for beta, answers in ((0.2, 1), (0.2, 100)):
-        found, right = (
-            function(beta, answers),
-            accounting.noisy_vote(inverse_scale=beta, answers=answers).advantage,
-        )
+        found = function(beta, answers)
+        right = accounting.noisy_vote(inverse_scale=beta, answers=answers).advantage
         expect(
             found > 0.999 * right,
             f"an attacker may gain more at beta = {beta:g}, answers = {answers}",
@@ -566,7 +568,8 @@ def fewest_right(function: Function) -> None:
     95 % confidence.
     """
     for m, epsilon in ((100, 0.0), (114, 2.0)):
-        found, p = int(function(m, epsilon)), 1 / (1 + np.exp(-epsilon))
+        found = int(function(m, epsilon))
+        p = 1 / (1 + np.exp(-epsilon))
         expect(
             stats.binom.sf(found - 1, m, p) < 0.05,
             f"{found} right guesses of {m} are not rare enough at epsilon ="

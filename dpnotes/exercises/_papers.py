@@ -221,17 +221,16 @@ def wins(function: Function) -> None:
         math.isclose(function((5.0, 5.0), 0.3), 0.5),
         "equal counts make both classes equally likely",
     )
-    one, other = function((2.0, 3.5), 0.8), function((3.5, 2.0), 0.8)
+    one = function((2.0, 3.5), 0.8)
+    other = function((3.5, 2.0), 0.8)
     expect(
         math.isclose(one + other, 1),
         "exchanging the counts exchanges the classes: the two probabilities add up"
         " to 1",
     )
     expect(one > 0.5, "the class with more votes is likelier")
-    single, inverse = (
-        1 - math.exp(-1.2) / 2,
-        1 - (2 + 1.5 / 0.8) / 4 * math.exp(-1.5 / 0.8),
-    )
+    single = 1 - math.exp(-1.2) / 2
+    inverse = 1 - (2 + 1.5 / 0.8) / 4 * math.exp(-1.5 / 0.8)
     expect(
         not math.isclose(one, single),
         "both counts have noise: the difference of two Laplace variables is not Laplace"
@@ -331,7 +330,8 @@ def epsilon_of(function: Function) -> None:
         (1.0, 2.0, 1e-6),
         (3.0, 0.5, 1e-3),
     ):
-        mu, epsilon = distance / sigma, function(distance, sigma, delta)
+        mu = distance / sigma
+        epsilon = function(distance, sigma, delta)
         above, below = stats.norm.logcdf(np.array([mu / 2, -mu / 2]) - epsilon / mu)
         reached = np.exp(above) - np.exp(epsilon + below)
         expect(

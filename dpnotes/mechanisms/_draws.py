@@ -170,7 +170,8 @@ def draw_partitions(
     >>> [len(rows) for rows in drawn.subsets()], drawn.joining
     ([3, 2, 2, 3, 2, 2], array([1, 1]))
     """
-    n, n_chunks = at_least_one("n", n), at_least_one("n_chunks", n_chunks)
+    n = at_least_one("n", n)
+    n_chunks = at_least_one("n_chunks", n_chunks)
     n_partitions = at_least_one("n_partitions", n_partitions)
     one_of("scheme", scheme, ("independent", "balanced"))
     if scheme == "independent":
@@ -225,10 +226,8 @@ def hash_chunks(
     array([[ 14,  74,  40],
            [189, 203, 160]])
     """
-    n_chunks, n_partitions = (
-        at_least_one("n_chunks", n_chunks),
-        at_least_one("n_partitions", n_partitions),
-    )
+    n_chunks = at_least_one("n_chunks", n_chunks)
+    n_partitions = at_least_one("n_partitions", n_partitions)
     # of fixed length: no key with an identifier equals another pair
     prefix = hashlib.sha256(key).digest()
     digests = [

@@ -255,7 +255,8 @@ def softmax_draws(
     while len(left):
         rows = scores[left]
         columns = _below(rows.shape[1], len(left), random_bytes)
-        own, best = rows[np.arange(len(left)), columns], rows.max(axis=1)
+        own = rows[np.arange(len(left)), columns]
+        best = rows.max(axis=1)
         words = np.frombuffer(random_bytes(4 * len(left)), np.uint32)
         with np.errstate(over="ignore", under="ignore"):
             kept, open_ = _compared(words, np.exp(-beta * (best - own)))
@@ -331,7 +332,8 @@ def _integer_bounds(values: Floats, bits: int) -> Interval:
     mantissa, exponent = np.frexp(values)
     whole = np.ldexp(mantissa, 53).astype(np.int64).astype(object)
     shift = (exponent.astype(np.int64) - 53 + bits).astype(object)
-    left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
+    left = np.maximum(shift, 0)
+    right = np.maximum(-shift, 0)
     lower = (whole << left) >> right
     return Interval(lower, -((-whole << left) >> right), bits)
 
@@ -395,8 +397,10 @@ class _Fraction:
     """
 
     def __init__(self, k: int, word: int, random_bytes: Bytes) -> None:
-        self._k, self._bytes = k, random_bytes
-        self.word, self.bits = word, 64
+        self._k = k
+        self._bytes = random_bytes
+        self.word = word
+        self.bits = 64
 
     def bounds(self, bits: int) -> tuple[Fraction, Fraction]:
         while self.bits < bits:
@@ -420,7 +424,8 @@ def _below_exp(
     """
     bits = 32
     while True:
-        word, bits = (word << 32) + int(_integers(1, 32, random_bytes)[0]), bits + 32
+        word = (word << 32) + int(_integers(1, 32, random_bytes)[0])
+        bits = bits + 32
         low, high = bounds(bits)
         digits = bits // 3 + 10
         if Fraction(word + 1, 1 << bits) <= _exp(-high, digits)[0]:
@@ -481,7 +486,8 @@ def _cell(word: int, random_bytes: Bytes) -> int:
     for more in count(1):
         word = (word << 64) + int(_integers(1, 64, random_bytes)[0])
         bits = CELL_BITS + 64 * more
-        low, high = Fraction(word, 1 << bits), Fraction(word + 1, 1 << bits)
+        low = Fraction(word, 1 << bits)
+        high = Fraction(word + 1, 1 << bits)
         for j, (below, above) in enumerate(_cell_bounds(bits // 3 + 10)):
             if high <= below:
                 return j

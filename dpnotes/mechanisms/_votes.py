@@ -132,7 +132,8 @@ def laplace_vote(
     >>> laplace_vote([[90, 10], [20, 80]], scale=5.0, seed=0)
     array([0, 1])
     """
-    votes, scale = _counts(counts), positive("scale", scale)
+    votes = _counts(counts)
+    scale = positive("scale", scale)
     return _winners(
         votes,
         seed,
@@ -171,7 +172,8 @@ def gaussian_vote(
     >>> gaussian_vote([[90, 10], [20, 80]], sigma=5.0, seed=0)
     array([0, 1])
     """
-    votes, sigma = _counts(counts), positive("sigma", sigma)
+    votes = _counts(counts)
+    sigma = positive("sigma", sigma)
     return _winners(
         votes,
         seed,
@@ -214,7 +216,8 @@ def soft_vote(
     >>> soft_vote([[90, 10], [20, 80]], beta=0.5, seed=0)
     array([0, 1])
     """
-    votes, beta = _counts(counts), positive("beta", beta)
+    votes = _counts(counts)
+    beta = positive("beta", beta)
     return _winners(
         votes if seed is None else beta * votes,
         seed,
