@@ -8,11 +8,9 @@ for each scale. Only the command line and the chapters import this package.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import pandas as pd
-from IPython import get_ipython
 
 from dpnotes.lab._experiment import Experiment as Experiment
 from dpnotes.lab._experiment import Grid as Grid
@@ -89,7 +87,7 @@ def rows(
         metrics.
     """
     chosen = find(name)
-    found = collect(
+    return collect(
         experiment or chosen.function,
         chosen.grids["paper"]() if grid is None else grid,
         compute=compute,
@@ -97,19 +95,6 @@ def rows(
         runs=runs_store(name),
         **kwargs,
     )
-    if get_ipython() is not None:
-        _say_once(verified(chosen.chapter))
-    return found
-
-
-@cache
-def _say_once(text: str) -> None:
-    """Print a remark beneath the first cell of a chapter that has one.
-
-    It is no Markdown, which the page of a cell with a figure would take for a second
-    figure of the same name.
-    """
-    print(text)
 
 
 def verified(chapter: str) -> str:

@@ -26,6 +26,7 @@ from dpnotes._extras import REPOSITORY, repository_source
 from dpnotes.lab import folds, ledger
 from dpnotes.lab.chapters import Chapter, all_chapters, pages
 from dpnotes.lab.downloads import downloadable
+from dpnotes.lab.experiments import EXPERIMENTS, verified
 from dpnotes.lab.figures import NARROW
 
 if TYPE_CHECKING:
@@ -47,8 +48,6 @@ _WORDS = 130  # that a reader of formulas takes in a minute
 _HOW_TO_RUN = re.compile(
     r"```\{admonition\} To run this notebook\n:class: .*\n(.*\n)```\n*"
 )
-# what lab.experiments prints once
-_VERIFIED = re.compile(r"^Published rows that were computed again .*\n?", re.MULTILINE)
 _IN_A_CLONE = re.compile(r'pip install (?:\\?"\.(\[[\w,]+\])\\?"|\.(?=[\s`]))')
 # punctuation after a formula stays on its line
 _AFTER_FORMULA = re.compile(
@@ -170,7 +169,7 @@ def use_executed(app: Sphinx, docname: str, source: list[str]) -> None:
         for cell in notebook["cells"]:
             for output in cell.get("outputs", ()):
                 output.get("data", {}).pop(NARROW, None)  # offer_narrow sees to it
-        _fold_bookkeeping(notebook["cells"])
+        _fold_bookkeeping(notebook["cells"], chapter.of)
         folds.fold_cells(notebook["cells"])
         source[0] = json.dumps(notebook)
         message, kind = (
@@ -189,35 +188,35 @@ def use_executed(app: Sphinx, docname: str, source: list[str]) -> None:
         logger.warning(message, location=docname, type="dpnotes", subtype=kind)
 
 
-def _fold_bookkeeping(cells: list[dict[str, Any]]) -> None:
-    """Move how to run a chapter and which rows were verified
-    into a folded note at its end.
+def _fold_bookkeeping(cells: list[dict[str, Any]], chapter: str) -> None:
+    """Move how to run a chapter into a folded note at its end, with the rows that were
+    computed again.
 
     The notebook that a reader downloads stays as it is.
+
+    Parameters
+    ----------
+    cells : list of dict
+    chapter : str
+        Name of the chapter whose experiments the page reads.
     """
     notes: list[str] = []
 
     def moved(found: re.Match[str]) -> str:
-        notes.append(found[found.lastindex or 0].strip())
+        notes.append(found[1].strip())
         return ""
 
     for cell in cells:
         if cell["cell_type"] == "markdown":
             cell["source"] = _HOW_TO_RUN.sub(moved, "".join(cell["source"]))
-        for output in cell.get("outputs", ()):
-            if output["output_type"] == "stream":
-                output["text"] = _VERIFIED.sub(moved, "".join(output["text"]))
-        cell["outputs"] = [
-            output for output in cell.get("outputs", ()) if output.get("text", True)
-        ]
-    if notes:
-        text = (
-            "```{{admonition}} About this page\n:class: note dropdown\n{}\n```".format(
-                "\n\n".join(reversed(notes))
-            )
-        )
-        note = {"cell_type": "markdown", "id": "about-this-page", "metadata": {}}
-        cells.append({**note, "source": text})
+    if any(experiment.chapter == chapter for experiment in EXPERIMENTS.values()):
+        notes.insert(0, verified(chapter))
+    if not notes:
+        return
+    text = "\n\n".join(notes)
+    note = f"```{{admonition}} About this page\n:class: note dropdown\n{text}\n```"
+    about = {"cell_type": "markdown", "id": "about-this-page", "metadata": {}}
+    cells.append({**about, "source": note})
 
 
 def name_source(app: Sphinx, docname: str, source: list[str]) -> None:

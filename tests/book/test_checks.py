@@ -6,7 +6,6 @@ import re
 import pytest
 
 from dpnotes.lab import chapters
-from dpnotes.lab.chapters._checks import checks_file
 
 CHAPTERS = chapters.all_chapters()
 SHOWN = re.compile(r"\{glue:(?:text)?\}`([^`]+)`")
@@ -42,7 +41,7 @@ def recorded(path):
 def test_what_the_text_shows_is_computed_once_and_shown(chapter):
     """Of a chapter that is built as it is now, the build ran the checks."""
     glued = GLUED.findall(sources(chapter, "code"))
-    if checks_file(chapter).is_file():
+    if chapters.checks_file(chapter).is_file():
         if chapter.is_fresh():
             names = recorded(chapter.executed)
         else:
@@ -55,7 +54,7 @@ def test_what_the_text_shows_is_computed_once_and_shown(chapter):
 def test_a_sentence_that_rows_contradict_is_named(tmp_path):
     chapter = chapters.Chapter("toy", root=tmp_path)
     assert chapters.values_of_text(chapter) == {}
-    path = checks_file(chapter)
+    path = chapters.checks_file(chapter)
     path.parent.mkdir(parents=True)
     path.write_text(WRONG, encoding="utf-8")
     wrong = re.escape(f"{path}:6: the published rows contradict the text (compared):")
