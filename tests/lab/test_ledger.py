@@ -2,6 +2,7 @@
 could fail.
 """
 
+import ast
 import dataclasses
 import json
 import math
@@ -37,6 +38,11 @@ class Evidence:
         texts = [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
         (start,) = (i for i, (_, text) in enumerate(texts) if "-ev-claims)=" in text)
         self.names, self.claims = {}, {}
+        for kind, text in texts[:start]:  # what the page has imported by then
+            if kind == "code":
+                tree = ast.parse(text)
+                tree.body = [node for node in tree.body if hasattr(node, "names")]
+                exec(compile(tree, path.name, "exec"), self.names)
         for kind, text in texts[start:]:
             if kind == "code":
                 exec(text, self.names)
