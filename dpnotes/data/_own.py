@@ -78,7 +78,7 @@ class PublicColumn:
 
     @property
     def n_features(self) -> int:
-        """Number of features: one, or one for each category."""
+        """One, or one for each category."""
         return 1 if self.is_number else len(self.known)
 
 

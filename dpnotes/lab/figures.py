@@ -470,7 +470,7 @@ def stacked_counts(
     ----------
     counts : DataFrame of int, a row for each group, a column for each kind
         The numbers; the name of the index is the label of the vertical axis. The kinds
-        are outcomes or statuses, which have their own colours (:data:`STATUSES`).
+        are outcomes or statuses, which have their own colours (``STATUSES``).
     xlabel : str
         Label of the horizontal axis.
     shares : bool

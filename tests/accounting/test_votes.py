@@ -143,6 +143,9 @@ def test_calibration_is_on_the_private_side(epsilon, delta, answers):
     assert beta <= soft_vote_beta(epsilon, delta, answers=max(1, answers // 2))
     published = soft_vote_beta(epsilon, delta, answers=answers, analysis="published")
     assert published >= epsilon / answers
+    # and not further on that side than it must be
+    pure = soft_vote_beta(epsilon, 0.0, answers=answers)
+    assert pure == pytest.approx(epsilon / (2 * answers))
 
 
 def chance(margin, beta):

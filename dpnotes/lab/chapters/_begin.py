@@ -19,7 +19,7 @@ class Scale:
     compute : {"stored", "missing", "all"}
         Which rows are run: see :func:`dpnotes.lab.store.collect`.
     records : str
-        The reader's records, as :func:`dpnotes.lab.own_data.reference` calls them;
+        The reader's records, as ``dpnotes.lab.own_data.reference`` calls them;
         empty: those of the book.
     """
 
