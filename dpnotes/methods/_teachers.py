@@ -35,7 +35,6 @@ from dpnotes.methods._private import PROTECTS_N, PrivateClassifier, Records
 
 # of each class that a model has if they are equally frequent, and models, by default
 RECORDS, MOST = 5, 1024
-FAILURES = (Exception, SystemExit)
 TRIED = 10  # made-up records of each class that a learner is tried on
 
 
@@ -113,7 +112,9 @@ def _fit_quietly(
             _draw_from(seed)
             model = _fit_alone(learner, X, codes, n_classes, seed)
             model.predict(X[:1])
-    except FAILURES:  # any would be one that private records decide
+    except KeyboardInterrupt:  # of the person who holds the records
+        raise
+    except BaseException:  # any would be one that private records decide
         return None
     return model
 
@@ -314,7 +315,9 @@ def _said(
         # whoever holds the rows, of its records
         _draw_from(0)
         said = np.asarray(getattr(model, method)(X.copy()))
-    except FAILURES:  # any would be one that private records decide
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # any would be one that private records decide
         return silent
     fits = (
         said.ndim == silent.ndim and len(said) == len(X) and said.dtype.kind in "biuf"

@@ -336,6 +336,10 @@ def test_a_query_that_misses_a_number_is_answered_as_zeros(name, given):
         strict.predict(asked)
 
 
+class Panic(BaseException):
+    """What is no ``Exception``, as the panics of learners that are written in Rust."""
+
+
 class Teacher(ClassifierMixin, BaseEstimator):
     """Fails at a query in a way that only one of its records decides."""
 
@@ -345,6 +349,8 @@ class Teacher(ClassifierMixin, BaseEstimator):
     def fit(self, X, y):
         self.classes_ = np.unique(y)
         self.member_ = bool((X == 4.0).all(axis=1).any())
+        if self.member_ and self.how == "panic at the fit":
+            raise Panic("patient 4711")
         warnings.warn("a warning at the fit", stacklevel=1)
         return self
 
@@ -357,6 +363,8 @@ class Teacher(ClassifierMixin, BaseEstimator):
             raise ZeroDivisionError("patient 4711")
         if self.how == "exit":
             raise SystemExit("patient 4711")
+        if self.how == "panic":
+            raise Panic("patient 4711")
         if self.how == "warn":
             warnings.warn("patient 4711", stacklevel=1)
         return {
@@ -369,7 +377,18 @@ class Teacher(ClassifierMixin, BaseEstimator):
 
 
 @pytest.mark.parametrize(
-    "how", ["raise", "exit", "warn", "foreign", "text", "missing", "short"]
+    "how",
+    [
+        "raise",
+        "exit",
+        "panic",
+        "panic at the fit",
+        "warn",
+        "foreign",
+        "text",
+        "missing",
+        "short",
+    ],
 )
 @pytest.mark.parametrize(("name", "given"), TAUGHT)
 def test_a_teacher_that_fails_at_a_query_is_silent_and_counted(name, given, how):
