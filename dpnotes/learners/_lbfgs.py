@@ -127,7 +127,12 @@ def _inverse(rows: Tensor, penalty: Tensor, *, scale: float) -> Tensor:
     # a term of the size of rounding keeps a product in float32 positive definite
     rounding = 1e-6 * hessian.diagonal().mean() + torch.finfo(torch.float64).tiny
     hessian.diagonal().add_(penalty.double() + rounding)
-    return torch.cholesky_inverse(torch.linalg.cholesky(hessian)).to(rows.dtype)
+    factor, failed = torch.linalg.cholesky_ex(hessian)
+    # rows beyond the range of float32: any inverse leads to the same minimum, and no
+    # error may tell of a row
+    if failed:
+        return torch.eye(len(hessian)).to(rows) / penalty
+    return torch.cholesky_inverse(factor).to(rows.dtype)
 
 
 @dataclass(eq=False, kw_only=True)

@@ -208,3 +208,13 @@ def test_no_size_of_a_parameter_tells_one_record_from_none(given):
     for labels in (one, np.full(20, 7)):
         model = LossPerturbation(1.0, 1e-5, classes=[0, 1], **given).fit(X, labels)
         assert np.isfinite(model.coef_).all()
+
+
+def test_no_error_tells_of_rows_beyond_float32():
+    """Their preconditioner cannot be made, and those of empty records can."""
+    X = np.full((30, 2), 1e20)
+    alternating = np.arange(30) % 2
+    unknown = np.full(30, -1)
+    method = LossPerturbation(1.0, norm=1e20, classes=[0, 1], device="cpu")
+    for labels in (alternating, unknown):
+        assert set(method.fit(X, labels).predict(X)) <= {0, 1}
