@@ -48,6 +48,9 @@ def downloadable(
     cells = []
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
+        # has no code, only values for the text
+        if cell["cell_type"] == "code" and source.startswith("# values that the text"):
+            continue
         if cell["cell_type"] == "markdown":
             source = in_words(source, glued, named)
         kept = {**cell, "source": source, "metadata": {}}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import pickle
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, cast
@@ -645,7 +646,7 @@ def margins(rows: pd.DataFrame, *, label: str, xlabel: str) -> Figure:
     from matplotlib.ticker import LogLocator, NullFormatter
 
     lines = list(dict.fromkeys(rows[label]))
-    figure, axes = blank_axes(7.6, height=0.9 + 0.32 * len(lines))
+    figure, axes = blank_axes(7.6, height=0.9 + 0.45 * len(lines))
     [color] = _colors(1)
     places = rows[label].map(lines.index)
     reached = rows["ratio"] / rows["bar"]
@@ -663,7 +664,8 @@ def margins(rows: pd.DataFrame, *, label: str, xlabel: str) -> Figure:
     axes.axvline(1, color="0.25", linewidth=1)
     axes.axvspan(axes.get_xlim()[0] / 2, 1, color="0.5", alpha=0.12, linewidth=0)
     axes.set(xscale="log", xlabel=xlabel, ylabel=label, ylim=(len(lines) - 0.5, -0.5))
-    axes.set_yticks(range(len(lines)), lines)
+    # names on two lines leave room for the figure
+    axes.set_yticks(range(len(lines)), [textwrap.fill(line, 34) for line in lines])
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter(NullFormatter())

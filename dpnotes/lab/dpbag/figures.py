@@ -123,8 +123,10 @@ def differences(tables: dict[str, pd.DataFrame]) -> Figure:
         ticks = (-30, -3, 0, 3) if metric == "labels" else (-3, 0, 3)
         axes.set_xticks(ticks, [f"{tick:+d}" if tick else "0" for tick in ticks])
         axes.minorticks_off()
-        reach = 1.8 * np.abs(100 * table[metric_of]).max()
-        axes.set_xlim(-max(reach, 4), 6 if metric == "labels" else max(reach, 4))
+        # at the quick scale nothing is printed, and so there is no difference
+        largest = np.abs(100 * table[metric_of]).max()
+        reach = float(np.fmax(1.8 * largest, 4))
+        axes.set_xlim(-reach, 6 if metric == "labels" else reach)
         axes.set_xlabel("per cent (log)" if metric == "labels" else "points (log)")
         axes.set_title(METRICS[metric], fontsize=11)
         axes.set_ylim(len(settings) - 0.5, -0.5)
