@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dpnotes.lab.chapters import VALUES
+
 _ROLE = re.compile(r"\{([a-z:]+)\}`([^`]+)`")
 _TITLED = re.compile(r"(?P<title>.*?)\s*<(?P<target>[^>]+)>", re.DOTALL)
 _LABEL = re.compile(r"^\([\w-]+\)=\n", re.MULTILINE)
@@ -47,10 +49,10 @@ def downloadable(
     """
     cells = []
     for cell in notebook["cells"]:
-        source = "".join(cell["source"])
-        # has no code, only values for the text
-        if cell["cell_type"] == "code" and source.startswith("# values that the text"):
+        # no cell of the author's: its values are in the text by now
+        if cell.get("id") == VALUES:
             continue
+        source = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
             source = in_words(source, glued, named)
         kept = {**cell, "source": source, "metadata": {}}

@@ -24,6 +24,7 @@ from dpnotes.lab.chapters._chapter import check_parameters as check_parameters
 from dpnotes.lab.chapters._chapter import checks_file as checks_file
 from dpnotes.lab.chapters._chapter import pages as pages
 from dpnotes.lab.chapters._checks import values_of_text as values_of_text
+from dpnotes.lab.chapters._display import VALUES as VALUES
 from dpnotes.lab.chapters._display import glue as glue
 from dpnotes.lab.chapters._display import show_source as show_source
 from dpnotes.lab.chapters._execute import BookError as BookError

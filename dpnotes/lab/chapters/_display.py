@@ -14,6 +14,9 @@ from dpnotes.lab._places import PACKAGE
 _RECORD = "application/papermill.record/"  # a mime type that nothing shows but glue
 _DOCSTRING = re.compile(r'^ *r?""".*?"""\n+', re.MULTILINE | re.DOTALL)
 
+# id of the cell that the build adds to an executed chapter
+VALUES = "values-of-the-text"
+
 
 def glue(name: str, value: object) -> None:
     r"""Save a value in the executed chapter; ``{glue:text}`name``` in a Markdown cell
@@ -62,7 +65,7 @@ def values_cell(values: Mapping[str, object]) -> dict[str, Any]:
         outputs.append(output)
     return {
         "cell_type": "code",
-        "id": "values-of-the-text",
+        "id": VALUES,
         "source": "# values that the text shows, from book/checks",
         "metadata": {"tags": ["remove-cell"]},
         "execution_count": None,
