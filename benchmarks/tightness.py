@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from dp_accounting.pld import pld_pmf
-from dp_accounting.pld import privacy_loss_distribution as pld
+from dp_accounting.pld import pld_pmf, privacy_loss_distribution as pld
 from scipy import optimize, special, stats
 
 from dpnotes import accounting as a

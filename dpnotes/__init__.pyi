@@ -1,30 +1,33 @@
-from . import accounting as accounting
-from . import auditing as auditing
-from . import comparing as comparing
-from . import data as data
-from . import exercises as exercises
-from . import lab as lab
-from . import learners as learners
-from . import mechanisms as mechanisms
-from . import methods as methods
-from . import preprocessing as preprocessing
+from . import (
+    accounting as accounting,
+    auditing as auditing,
+    comparing as comparing,
+    data as data,
+    exercises as exercises,
+    lab as lab,
+    learners as learners,
+    mechanisms as mechanisms,
+    methods as methods,
+    preprocessing as preprocessing,
+)
 from .accounting import PrivacyProfile as PrivacyProfile
-from .auditing import AuditReport as AuditReport
-from .auditing import audit as audit
+from .auditing import AuditReport as AuditReport, audit as audit
 from .comparing import compare as compare
-from .methods import DPSGD as DPSGD
-from .methods import PATE as PATE
-from .methods import AugmentedSGD as AugmentedSGD
-from .methods import Bagging as Bagging
-from .methods import BudgetExhausted as BudgetExhausted
-from .methods import ClassMeans as ClassMeans
-from .methods import DPBag as DPBag
-from .methods import FilteredVote as FilteredVote
-from .methods import LossPerturbation as LossPerturbation
-from .methods import ModelSensitivity as ModelSensitivity
-from .methods import NoisyBoosting as NoisyBoosting
-from .methods import NoisySGD as NoisySGD
-from .methods import PredictionSensitivity as PredictionSensitivity
-from .methods import SubsampleAggregate as SubsampleAggregate
+from .methods import (
+    DPSGD as DPSGD,
+    PATE as PATE,
+    AugmentedSGD as AugmentedSGD,
+    Bagging as Bagging,
+    BudgetExhausted as BudgetExhausted,
+    ClassMeans as ClassMeans,
+    DPBag as DPBag,
+    FilteredVote as FilteredVote,
+    LossPerturbation as LossPerturbation,
+    ModelSensitivity as ModelSensitivity,
+    NoisyBoosting as NoisyBoosting,
+    NoisySGD as NoisySGD,
+    PredictionSensitivity as PredictionSensitivity,
+    SubsampleAggregate as SubsampleAggregate,
+)
 
 __version__: str

@@ -29,10 +29,12 @@ if TYPE_CHECKING:
         ) -> NDArray[Any]: ...
 
 else:
-    from sklearn.base import BaseEstimator as BaseEstimator
-    from sklearn.base import ClassifierMixin as ClassifierMixin
-    from sklearn.base import OneToOneFeatureMixin as OneToOneFeatureMixin
-    from sklearn.base import TransformerMixin as TransformerMixin
+    from sklearn.base import (
+        BaseEstimator as BaseEstimator,
+        ClassifierMixin as ClassifierMixin,
+        OneToOneFeatureMixin as OneToOneFeatureMixin,
+        TransformerMixin as TransformerMixin,
+    )
 
 
 def decision_values(logits: NDArray[Any]) -> NDArray[Any]:

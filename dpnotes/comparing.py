@@ -21,9 +21,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedShuffleSplit
 
-from dpnotes import _gate as gate
-from dpnotes import _validation as check
-from dpnotes import methods
+from dpnotes import _gate as gate, _validation as check, methods
 from dpnotes.preprocessing import PublicOneHot, PublicScaler
 
 MEASURES = (

@@ -26,8 +26,13 @@ import pandas as pd
 from joblib.externals.loky import get_reusable_executor
 from tqdm import tqdm
 
-from dpnotes.lab.store import StoreError, _checkpoint, read_store, sweep
-from dpnotes.lab.store import _sweep as sweeping
+from dpnotes.lab.store import (
+    StoreError,
+    _checkpoint,
+    _sweep as sweeping,
+    read_store,
+    sweep,
+)
 from tests.lab.store import toys
 
 GRID = [

@@ -6,57 +6,64 @@ Most constructors take only keyword arguments.
 """
 
 from dpnotes.accounting import papers as papers
-from dpnotes.accounting._audit import Interval as Interval
-from dpnotes.accounting._audit import audit_delta as audit_delta
-from dpnotes.accounting._audit import audit_epsilon as audit_epsilon
-from dpnotes.accounting._audit import audit_mu as audit_mu
-from dpnotes.accounting._audit import clopper_pearson as clopper_pearson
-from dpnotes.accounting._audit import one_run_audit as one_run_audit
-from dpnotes.accounting._audit import one_run_p_value as one_run_p_value
-from dpnotes.accounting._basic import approximate as approximate
-from dpnotes.accounting._basic import gaussian as gaussian
-from dpnotes.accounting._basic import gaussian_of_advantage as gaussian_of_advantage
-from dpnotes.accounting._basic import laplace as laplace
-from dpnotes.accounting._basic import pure as pure
-from dpnotes.accounting._basic import zcdp as zcdp
-from dpnotes.accounting._calibrate import calibrate as calibrate
-from dpnotes.accounting._calibrate import gaussian_sigma as gaussian_sigma
+from dpnotes.accounting._audit import (
+    Interval as Interval,
+    audit_delta as audit_delta,
+    audit_epsilon as audit_epsilon,
+    audit_mu as audit_mu,
+    clopper_pearson as clopper_pearson,
+    one_run_audit as one_run_audit,
+    one_run_p_value as one_run_p_value,
+)
+from dpnotes.accounting._basic import (
+    approximate as approximate,
+    gaussian as gaussian,
+    gaussian_of_advantage as gaussian_of_advantage,
+    laplace as laplace,
+    pure as pure,
+    zcdp as zcdp,
+)
+from dpnotes.accounting._calibrate import (
+    calibrate as calibrate,
+    gaussian_sigma as gaussian_sigma,
+)
 from dpnotes.accounting._curves import hockey_stick as hockey_stick
-from dpnotes.accounting._descent import dp_sgd as dp_sgd
 from dpnotes.accounting._descent import (
+    dp_sgd as dp_sgd,
     dp_sgd_noise_multiplier as dp_sgd_noise_multiplier,
+    last_iterate as last_iterate,
+    last_iterate_mu as last_iterate_mu,
+    step_contraction as step_contraction,
 )
-from dpnotes.accounting._descent import last_iterate as last_iterate
-from dpnotes.accounting._descent import last_iterate_mu as last_iterate_mu
-from dpnotes.accounting._descent import step_contraction as step_contraction
 from dpnotes.accounting._describe import from_dict as from_dict
-from dpnotes.accounting._minimisers import LogisticConstants as LogisticConstants
-from dpnotes.accounting._minimisers import ObjectiveNoise as ObjectiveNoise
-from dpnotes.accounting._minimisers import gradient_quantile as gradient_quantile
-from dpnotes.accounting._minimisers import logistic_constants as logistic_constants
-from dpnotes.accounting._minimisers import loss_perturbation as loss_perturbation
 from dpnotes.accounting._minimisers import (
+    LogisticConstants as LogisticConstants,
+    ObjectiveNoise as ObjectiveNoise,
+    gradient_quantile as gradient_quantile,
+    logistic_constants as logistic_constants,
+    loss_perturbation as loss_perturbation,
     minimiser_sensitivity as minimiser_sensitivity,
-)
-from dpnotes.accounting._minimisers import norm_noise_rate as norm_noise_rate
-from dpnotes.accounting._minimisers import (
+    norm_noise_rate as norm_noise_rate,
     objective_perturbation as objective_perturbation,
-)
-from dpnotes.accounting._minimisers import (
     prediction_sensitivity_sigma as prediction_sensitivity_sigma,
 )
-from dpnotes.accounting._profile import ADJACENCIES as ADJACENCIES
-from dpnotes.accounting._profile import STATUSES as STATUSES
-from dpnotes.accounting._profile import PrivacyProfile as PrivacyProfile
-from dpnotes.accounting._profile import compose as compose
-from dpnotes.accounting._sampling import bagging as bagging
-from dpnotes.accounting._sampling import subsampled as subsampled
-from dpnotes.accounting._statement import PrivacyStatement as PrivacyStatement
-from dpnotes.accounting._statement import statement as statement
-from dpnotes.accounting._votes import chunk_filter as chunk_filter
-from dpnotes.accounting._votes import confident_gnmax as confident_gnmax
-from dpnotes.accounting._votes import gnmax as gnmax
-from dpnotes.accounting._votes import noisy_vote as noisy_vote
-from dpnotes.accounting._votes import noisy_vote_answers as noisy_vote_answers
-from dpnotes.accounting._votes import soft_vote as soft_vote
-from dpnotes.accounting._votes import soft_vote_beta as soft_vote_beta
+from dpnotes.accounting._profile import (
+    ADJACENCIES as ADJACENCIES,
+    STATUSES as STATUSES,
+    PrivacyProfile as PrivacyProfile,
+    compose as compose,
+)
+from dpnotes.accounting._sampling import bagging as bagging, subsampled as subsampled
+from dpnotes.accounting._statement import (
+    PrivacyStatement as PrivacyStatement,
+    statement as statement,
+)
+from dpnotes.accounting._votes import (
+    chunk_filter as chunk_filter,
+    confident_gnmax as confident_gnmax,
+    gnmax as gnmax,
+    noisy_vote as noisy_vote,
+    noisy_vote_answers as noisy_vote_answers,
+    soft_vote as soft_vote,
+    soft_vote_beta as soft_vote_beta,
+)

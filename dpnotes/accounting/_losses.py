@@ -214,8 +214,7 @@ def to_library(halves: tuple[Losses, Losses]) -> Any:
     """Make a ``PrivacyLossDistribution`` of dp_accounting from the losses of outputs
     with the record and without it.
     """
-    from dp_accounting.pld import pld_pmf
-    from dp_accounting.pld import privacy_loss_distribution as pld
+    from dp_accounting.pld import pld_pmf, privacy_loss_distribution as pld
 
     pmfs = [
         pld_pmf.DensePLDPmf(half.interval, half.first, half.masses, half.infinite, True)

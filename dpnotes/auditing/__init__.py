@@ -11,5 +11,7 @@ _extras.require("learn", part="dpnotes.auditing")
 from dpnotes.auditing._audit import audit as audit
 from dpnotes.auditing._betting import Betting as Betting
 from dpnotes.auditing._report import AuditReport as AuditReport
-from dpnotes.auditing._scores import audit_scores as audit_scores
-from dpnotes.auditing._scores import runs_needed as runs_needed
+from dpnotes.auditing._scores import (
+    audit_scores as audit_scores,
+    runs_needed as runs_needed,
+)

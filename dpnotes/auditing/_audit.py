@@ -16,8 +16,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
-from dpnotes import _validation as check
-from dpnotes import methods
+from dpnotes import _validation as check, methods
 from dpnotes._validation import Floats
 from dpnotes.accounting import PrivacyProfile
 from dpnotes.auditing._canaries import (

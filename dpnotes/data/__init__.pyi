@@ -1,20 +1,25 @@
-from ._catalogue import NAMES as NAMES
-from ._catalogue import DataStatus as DataStatus
-from ._catalogue import absent as absent
-from ._catalogue import data_folder as data_folder
-from ._catalogue import load as load
-from ._catalogue import load_weights as load_weights
-from ._catalogue import status as status
-from ._dataset import DataDamaged as DataDamaged
-from ._dataset import DataError as DataError
-from ._dataset import DataMissing as DataMissing
-from ._dataset import Dataset as Dataset
-from ._dataset import DataUnreachable as DataUnreachable
+from ._catalogue import (
+    NAMES as NAMES,
+    DataStatus as DataStatus,
+    absent as absent,
+    data_folder as data_folder,
+    load as load,
+    load_weights as load_weights,
+    status as status,
+)
+from ._dataset import (
+    DataDamaged as DataDamaged,
+    DataError as DataError,
+    DataMissing as DataMissing,
+    Dataset as Dataset,
+    DataUnreachable as DataUnreachable,
+)
 from ._fetch import fetch as fetch
-from ._own import OwnDataset as OwnDataset
-from ._own import PublicColumn as PublicColumn
-from ._own import draft as draft
-from ._own import encode_file as encode_file
-from ._own import load_file as load_file
-from ._unit_ball import to_unit_ball as to_unit_ball
-from ._unit_ball import to_unit_sphere as to_unit_sphere
+from ._own import (
+    OwnDataset as OwnDataset,
+    PublicColumn as PublicColumn,
+    draft as draft,
+    encode_file as encode_file,
+    load_file as load_file,
+)
+from ._unit_ball import to_unit_ball as to_unit_ball, to_unit_sphere as to_unit_sphere

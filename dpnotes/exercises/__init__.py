@@ -6,9 +6,13 @@ result with what the exercise requires. It says what is wrong, but not how to so
 exercise.
 """
 
-from dpnotes.exercises import _course as _course  # each registers its checks
-from dpnotes.exercises import _papers as _papers
-from dpnotes.exercises._check import Wrong as Wrong
-from dpnotes.exercises._check import check as check
-from dpnotes.exercises._check import names as names
-from dpnotes.exercises._check import numeric as numeric
+from dpnotes.exercises import (
+    _course as _course,  # each registers its checks
+    _papers as _papers,
+)
+from dpnotes.exercises._check import (
+    Wrong as Wrong,
+    check as check,
+    names as names,
+    numeric as numeric,
+)

@@ -13,8 +13,7 @@ from typing import Any
 import pandas as pd
 
 from dpnotes.lab._places import paper_file
-from dpnotes.lab.store import Tolerance as Tolerance
-from dpnotes.lab.store import experiment_name
+from dpnotes.lab.store import Tolerance as Tolerance, experiment_name
 
 Grid = list[dict[str, Any]]
 

@@ -453,8 +453,7 @@ def verify(
     row could be computed. Afterwards, `results status` and the pages report the
     findings.
     """
-    from dpnotes.lab import backlog
-    from dpnotes.lab import store as sweep
+    from dpnotes.lab import backlog, store as sweep
     from dpnotes.lab.experiments import VERIFICATIONS
 
     disagreeing = computed = 0

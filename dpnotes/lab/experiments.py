@@ -12,9 +12,11 @@ from typing import Any
 
 import pandas as pd
 
-from dpnotes.lab._experiment import Experiment as Experiment
-from dpnotes.lab._experiment import Grid as Grid
-from dpnotes.lab._experiment import paper_table as paper_table
+from dpnotes.lab._experiment import (
+    Experiment as Experiment,
+    Grid as Grid,
+    paper_table as paper_table,
+)
 from dpnotes.lab.bagging import experiments as bagging
 from dpnotes.lab.dpbag import experiments as dpbag
 from dpnotes.lab.intrinsic_sgd import experiments as intrinsic_sgd

@@ -4,11 +4,10 @@ values.
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import integrate, stats
 
-from dpnotes.accounting import approximate, gaussian, laplace, pure, zcdp
+from dpnotes.accounting import gaussian, laplace, pure, zcdp
 from dpnotes.accounting._renyi import laplace_rdp
 
 
@@ -29,32 +28,7 @@ def test_known_values():
         rtol=1e-10,
     )
     assert pure(1.0).delta(0.5) == pytest.approx(0.287649136645, rel=1e-11)
-    assert laplace_rdp(2.0, 1.0) == pytest.approx(0.619123629999, abs=5e-13)
-    assert laplace_rdp(10, 0.5) == pytest.approx(0.428690386467, abs=5e-13)
-    assert zcdp(0.5).epsilon(1e-5) == pytest.approx(4.72838698494, rel=2e-12)
     assert zcdp(0.125).epsilon(1e-6) == pytest.approx(2.41909317687, rel=2e-12)
-
-
-@given(
-    epsilon=st.floats(0, 3),
-    delta=st.floats(0, 1),
-    first=st.integers(1, 6),
-    second=st.integers(1, 6),
-)
-def test_composition_is_associative(epsilon, delta, first, second):
-    one = approximate(epsilon, delta)
-    left, right = one.compose(first).compose(second), one.compose(first * second)
-    np.testing.assert_array_equal(
-        left.delta([0.0, 0.5, 2.0]), right.delta([0.0, 0.5, 2.0])
-    )
-    assert left.parameters == right.parameters
-
-
-def test_trade_off_survives_levels_beyond_the_doubles():
-    """e^1000 is no double: no warning, no nan, and the ends are right."""
-    np.testing.assert_array_equal(
-        pure(1000.0).tradeoff([0.0, 1e-3, 1.0]), [1.0, 0.0, 0.0]
-    )
 
 
 @pytest.mark.parametrize("ratio", [0.01, 0.5, 1.0, 4.0])

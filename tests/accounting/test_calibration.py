@@ -7,8 +7,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import optimize, stats
 
 from dpnotes.accounting import (
@@ -165,15 +164,6 @@ def test_misfit_of_laplace_noise_by_another_search():
     assert profile.misfit == pytest.approx(max(kappas), rel=5e-3)
     assert 0.02 < profile.misfit < 0.06
     assert laplace(scale=10.0).compose(100).misfit < 1e-3  # the central limit theorem
-
-
-def test_true_positive_rates():
-    assert gaussian(sigma=1.0).tpr(0.01) == pytest.approx(
-        stats.norm.sf(stats.norm.isf(0.01) - 1)
-    )
-    assert pure(1.0).tpr([0.0, 0.1, 1.0]).tolist() == pytest.approx(
-        [0.0, 0.1 * math.e, 1.0]
-    )
 
 
 AIMS = [

@@ -9,8 +9,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import integrate, stats
 
 from dpnotes.accounting import (
@@ -26,6 +25,7 @@ from dpnotes.lab.bagging.exposure import sample_distribution
 from dpnotes.mechanisms import draw_subsets
 
 EPSILONS = np.array([0.0, 0.1, 0.5, 1.0, 3.0])
+FACTORS = [Fraction(1), Fraction(11, 10), Fraction(3, 2), Fraction(2), Fraction(10)]
 
 
 VECTORS = [
@@ -60,6 +60,48 @@ def test_published_analysis_is_never_tighter():
         epsilons = np.linspace(0, 1, 11)
         published = bagging(**arguments, analysis="published").delta(epsilons)
         assert (published >= bagging(**arguments).delta(epsilons) - 1e-12).all()
+
+
+def test_profile_equals_enumeration():
+    """Every outcome of the sampler is counted, in rational arithmetic. A record that is
+    replaced, here record 0 by 9, keeps its place.
+    """
+    for case in CASES:
+        n, k, n_models, replace, scheme = case
+        first = law(n, *case[1:])
+        replaced = {
+            tuple(tuple(9 if row == 0 else row for row in one) for one in draw): mass
+            for draw, mass in first.items()
+        }
+        others = {"add-remove": law(n - 1, *case[1:]), "replace-one": replaced}
+        for adjacency, second in others.items():
+            profile = bagging(
+                n=n,
+                subsample=k,
+                n_models=n_models,
+                replace=replace,
+                scheme=scheme,
+                adjacency=adjacency,
+            )
+            for factor in FACTORS:
+                epsilon = float(np.log(float(factor)))
+                pairs = {"remove": (first, second), "add": (second, first)}
+                for direction, pair in pairs.items():
+                    exact = float(hockey_stick(*pair, factor))
+                    # 1e-12: e^epsilon is rounded before it meets the fraction
+                    ours = profile.delta(epsilon, direction=direction)
+                    assert ours == pytest.approx(exact, abs=1e-12)
+
+
+def test_composition_of_published_samples_is_exact():
+    publish = approximate(0.0, 1.0, adjacency="replace-one")
+    for replace in (False, True):
+        sample = {"n": 40, "subsample": 4, "replace": replace}
+        ours = subsampled(publish, **sample).compose(7)
+        exact = bagging(**sample, n_models=7, adjacency="replace-one")
+        np.testing.assert_allclose(
+            ours.delta(EPSILONS), exact.delta(EPSILONS), rtol=1e-9
+        )
 
 
 def law(n, subsample, n_models, replace, scheme):
@@ -110,63 +152,13 @@ def test_law_is_that_of_the_sampler():
         assert stats.chisquare(counts).pvalue < 1e-3
 
 
-@pytest.mark.parametrize(("n", "k", "n_models", "replace", "scheme"), CASES)
-def test_profile_equals_enumeration_in_both_directions(n, k, n_models, replace, scheme):
-    """Catches any error in the formula: every outcome of the sampler is counted, in
-    rational arithmetic.
-    """
-    with_record, without = (
-        law(n, k, n_models, replace, scheme),
-        law(n - 1, k, n_models, replace, scheme),
-    )
-    profile = bagging(
-        n=n, subsample=k, n_models=n_models, replace=replace, scheme=scheme
-    )
-    for factor in (
-        Fraction(1),
-        Fraction(11, 10),
-        Fraction(3, 2),
-        Fraction(2),
-        Fraction(10),
-    ):
-        epsilon = float(np.log(float(factor)))
-        removed = float(hockey_stick(with_record, without, factor))
-        added = float(hockey_stick(without, with_record, factor))
-        # 1e-12: e^epsilon is rounded to a double before it meets the fraction
-        assert profile.delta(epsilon, direction="remove") == pytest.approx(
-            removed, abs=1e-12
-        )
-        assert profile.delta(epsilon, direction="add") == pytest.approx(
-            added, abs=1e-12
-        )
-        assert profile.delta(epsilon) == pytest.approx(max(removed, added), abs=1e-12)
-
-
-def test_replace_one_equals_enumeration():
-    n, k = 4, 2
-    first = law(n, k, 1, True, "independent")
-    second = {
-        tuple(tuple(9 if r == 0 else r for r in one) for one in draw): mass
-        for draw, mass in first.items()
-    }
-    profile = bagging(n=n, subsample=k, adjacency="replace-one")
-    for factor in (Fraction(1), Fraction(2), Fraction(20)):
-        for direction, value in (
-            ("remove", hockey_stick(first, second, factor)),
-            ("add", hockey_stick(second, first, factor)),
-        ):
-            assert profile.delta(
-                float(np.log(float(factor))), direction=direction
-            ) == pytest.approx(float(value))
-
-
 @given(
     n=st.integers(1, 10**6),
     subsample=st.integers(1, 10**5),
     n_models=st.integers(1, 100),
     replace=st.booleans(),
 )
-def test_laws(n, subsample, n_models, replace):
+def test_samples_reveal_all_or_nothing(n, subsample, n_models, replace):
     subsample = subsample if replace else min(subsample, n)
     profile = bagging(n=n, subsample=subsample, n_models=n_models, replace=replace)
     pi, epsilons = profile.advantage, np.array([0.0, 1e-6, 0.1, 1.0, 30.0, 800.0])
@@ -255,7 +247,7 @@ def test_no_mechanism_leaks_more_than_the_amplified_pure_level(n, size, replace)
             outputs(fixed_size((*others, bit), size, replace), ratio, levels)
             for bit in (0, 1)
         )
-        for factor in (Fraction(1), Fraction(11, 10), Fraction(3, 2), Fraction(2)):
+        for factor in FACTORS:
             bound = profile.delta(float(np.log(float(factor))))
             exact = float(
                 max(hockey_stick(one, other, factor), hockey_stick(other, one, factor))
@@ -291,12 +283,6 @@ def test_gaussian_noise_on_a_sample_with_replacement():
         # not attained: each number of copies has a best test of its own
         bound = profile.delta(epsilon)
         assert 0.8 * bound < exact <= bound
-    once = subsampled(
-        gaussian(sigma=sigma, adjacency="replace-one"), n=n, subsample=size
-    )
-    assert profile.advantage > once.advantage * 0.9
-    # a record that is drawn twice shows twice
-    assert profile.epsilon(1e-6) > once.epsilon(1e-6)
 
 
 @pytest.mark.parametrize(
@@ -344,25 +330,6 @@ def test_one_record_and_one_draw():
     )
 
 
-@pytest.mark.parametrize("replace", [False, True])
-def test_composition_of_samples_of_fixed_size(replace):
-    """Publishing samples again and again, against the closed form; Gaussian noise,
-    against a union bound.
-    """
-    publish = approximate(0.0, 1.0, adjacency="replace-one")
-    ours = subsampled(publish, n=40, subsample=4, replace=replace).compose(7)
-    exact = bagging(
-        n=40, subsample=4, n_models=7, replace=replace, adjacency="replace-one"
-    )
-    np.testing.assert_allclose(ours.delta(EPSILONS), exact.delta(EPSILONS), rtol=1e-9)
-    one = subsampled(
-        gaussian(sigma=2.0, adjacency="replace-one"), n=40, subsample=4, replace=replace
-    )
-    ten = one.compose(10)
-    assert one.advantage < ten.advantage < 10 * one.advantage
-    assert one.epsilon(1e-6) < ten.epsilon(1e-5) <= 10 * one.epsilon(1e-6)
-
-
 def test_batches_of_fixed_size_need_twice_the_sensitivity():
     """With sensitivity 1 the account claims 0.302; some records attain three times
     that.
@@ -378,26 +345,6 @@ def test_batches_of_fixed_size_need_twice_the_sensitivity():
     assert epsilon(1.0) == pytest.approx(0.302, abs=5e-4)
     assert epsilon(2.0) == pytest.approx(1.010, abs=5e-4)
     assert 3 * epsilon(1.0) < attained < epsilon(2.0)
-
-
-@pytest.mark.parametrize("sigma", [0.7, 1.0])
-def test_shuffled_batches_are_not_poisson_batches(sigma):
-    """One pass of two batches, by quadrature: the record pulls against all others, or
-    is empty.
-    """
-    y = np.linspace(-8 * sigma, 2 + 8 * sigma, 1201)
-    with_record, others, emptied = (
-        stats.norm.pdf(y, mean, sigma) for mean in (2, 0, 1)
-    )
-    joint = [
-        (np.outer(own, others) + np.outer(others, own)) / 2 * (y[1] - y[0]) ** 2
-        for own in (with_record, emptied)
-    ]
-    account = {"sample_rate": 0.5, "steps": 2, "adjacency": "zero-out"}
-    poisson = dp_sgd(noise_multiplier=sigma, **account).delta(1.0)
-    exact = np.maximum(0.0, joint[0] - np.e * joint[1]).sum()
-    exact = max(exact, np.maximum(0.0, joint[1] - np.e * joint[0]).sum())
-    assert 1.4 * poisson < exact <= gaussian(sigma=sigma).delta(1.0)
 
 
 OTHER = pure(1.0, adjacency="replace-one")

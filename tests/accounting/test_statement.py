@@ -18,7 +18,6 @@ from dpnotes.accounting import (
     bagging,
     compose,
     dp_sgd,
-    from_dict,
     gaussian,
     gnmax,
     laplace,
@@ -121,20 +120,6 @@ def test_every_profile_has_a_statement_that_comes_back_byte_for_byte(name):
     ):
         assert word in shown
     made.verify()
-
-
-def test_figures_are_those_of_the_profile(stated):
-    guarantee, profile = stated.content["guarantee"], gaussian(sigma=4.0)
-    assert guarantee["asked"] == [
-        {"epsilon": profile.epsilon(1e-5), "delta": 1e-5},
-        {"epsilon": 0.5, "delta": profile.delta(0.5)},
-    ]
-    assert (guarantee["mu"], guarantee["misfit"], guarantee["tpr"]) == (
-        0.25,
-        0.0,
-        profile.tpr(0.001),
-    )
-    assert from_dict(guarantee["profile"]).delta(1.0) == profile.delta(1.0)
 
 
 def test_levels_on_the_page_are_rounded_up(stated):

@@ -31,8 +31,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.neural_network import MLPClassifier
 
-from dpnotes import _gate as gate
-from dpnotes import methods
+from dpnotes import _gate as gate, methods
 from dpnotes.learners import NetworkClassifier
 from dpnotes.methods import BudgetExhausted, ClassMeans, PrivateClassifier
 from dpnotes.preprocessing import PublicOneHot

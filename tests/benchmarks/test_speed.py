@@ -10,8 +10,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks import __main__ as main
-from benchmarks import _common, boosted_trees, sgd
+from benchmarks import __main__ as main, _common, boosted_trees, sgd
 
 
 @pytest.fixture(scope="module", autouse=True)

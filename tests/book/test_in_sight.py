@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from dpnotes import data, learners, methods
-from dpnotes.lab import bagging, chapters, dpbag, experiment
-from dpnotes.lab import intrinsic_sgd as isgd
+from dpnotes.lab import bagging, chapters, dpbag, experiment, intrinsic_sgd as isgd
 
 
 def executed(name, begins, **names):

@@ -13,8 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import dpnotes
-from dpnotes.lab import _places, _shared, chapters, cli, experiments
-from dpnotes.lab import store as sweep
+from dpnotes.lab import _places, _shared, chapters, cli, experiments, store as sweep
 from dpnotes.lab.experiments import Experiment
 
 HERE = {"more": 0.0, "fault": None}  # what is different about the machine that computes

@@ -10,16 +10,22 @@ import pytest
 from click.testing import CliRunner
 
 from dpnotes.lab import cli, own_data
-from dpnotes.lab.bagging import experiments as bagging
-from dpnotes.lab.bagging import grids as bagging_grids
-from dpnotes.lab.bagging import results as comparisons
-from dpnotes.lab.dpbag import experiments as dpbag
-from dpnotes.lab.dpbag import grids as dpbag_grids
-from dpnotes.lab.dpbag import results as dpbag_results
+from dpnotes.lab.bagging import (
+    experiments as bagging,
+    grids as bagging_grids,
+    results as comparisons,
+)
+from dpnotes.lab.dpbag import (
+    experiments as dpbag,
+    grids as dpbag_grids,
+    results as dpbag_results,
+)
 from dpnotes.lab.own_training import Kept
-from dpnotes.lab.private_prediction import experiments as private_prediction
-from dpnotes.lab.private_prediction import grids as private_prediction_grids
-from dpnotes.lab.private_prediction import results as series
+from dpnotes.lab.private_prediction import (
+    experiments as private_prediction,
+    grids as private_prediction_grids,
+    results as series,
+)
 
 
 @pytest.fixture(params=["two classes, said", "three classes, in arrays"])

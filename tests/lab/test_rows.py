@@ -12,10 +12,8 @@ from dpnotes.lab import bagging
 from dpnotes.lab.bagging import networks
 from dpnotes.lab.dpbag import experiments as dpbag
 from dpnotes.lab.dpbag.runs import Labelled, Thirds
-from dpnotes.lab.intrinsic_sgd import experiments as sgd
-from dpnotes.lab.intrinsic_sgd import runs as sgd_runs
-from dpnotes.lab.private_prediction import experiments as prediction
-from dpnotes.lab.private_prediction import runs
+from dpnotes.lab.intrinsic_sgd import experiments as sgd, runs as sgd_runs
+from dpnotes.lab.private_prediction import experiments as prediction, runs
 from dpnotes.lab.private_prediction.runs import Task
 
 HELD_OUT = 300

@@ -13,13 +13,13 @@ import torch
 from dpnotes import DPSGD
 from dpnotes.learners import (
     NetworkClassifier,
+    _descent as checkpoints,
     convolutional_network,
     fit_dp_sgd_network,
     fit_networks,
     multilayer_perceptron,
     residual_network,
 )
-from dpnotes.learners import _descent as checkpoints
 
 N, EPOCHS = 26, 4
 IMAGES = np.random.default_rng(0).normal(size=(N, 3, 8, 8)).astype(np.float32)

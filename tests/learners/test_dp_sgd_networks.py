@@ -6,8 +6,8 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from dpnotes.learners import _clipping as clipping
 from dpnotes.learners import (
+    _clipping as clipping,
     convolutional_network,
     fit_dp_sgd_network,
     multilayer_perceptron,

@@ -6,8 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy.special import softmax
 from sklearn.datasets import load_breast_cancer, load_digits
@@ -17,12 +16,12 @@ from sklearn.linear_model import LogisticRegression
 from dpnotes.learners import (
     LogisticClassifier,
     LogisticModels,
+    _logistic as models,
+    _newton as newton,
     fit_binary_logistic,
     fit_multinomial_logistic,
     fit_perturbed_logistic,
 )
-from dpnotes.learners import _logistic as models
-from dpnotes.learners import _newton as newton
 
 R, C = 6, 10
 

@@ -10,14 +10,14 @@ from torch import nn
 
 from dpnotes.learners import (
     NetworkClassifier,
+    _network_training as engines,
+    _networks as networks,
     convolutional_network,
     epoch_factors,
     fit_networks,
     multilayer_perceptron,
     residual_network,
 )
-from dpnotes.learners import _network_training as engines
-from dpnotes.learners import _networks as networks
 from dpnotes.learners._network_training import (
     KINDS,
     apply_crop_flips,

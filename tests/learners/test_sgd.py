@@ -5,8 +5,7 @@ each, one record at a time.
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 from dpnotes.learners import Architecture, fit_sgd

@@ -4,8 +4,7 @@ the ends of the integer types.
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dpnotes.learners import TouchedVotes
 

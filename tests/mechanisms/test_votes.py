@@ -4,8 +4,7 @@ repeats and chunks, bad input.
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import integrate, special, stats
 
 from dpnotes.mechanisms import (

@@ -3,8 +3,10 @@
 Liu, Jia and Gong: On the Intrinsic Differential Privacy of Bagging.
 """
 
-from dpnotes.lab.bagging import experiments as experiments
-from dpnotes.lab.bagging import exposure as exposure
-from dpnotes.lab.bagging import figures as figures
-from dpnotes.lab.bagging import grids as grids
-from dpnotes.lab.bagging import results as results
+from dpnotes.lab.bagging import (
+    experiments as experiments,
+    exposure as exposure,
+    figures as figures,
+    grids as grids,
+    results as results,
+)

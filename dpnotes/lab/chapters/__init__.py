@@ -11,23 +11,30 @@ Every chapter imports this package, so the import must be quick: papermill is im
 only where it is used.
 """
 
-from dpnotes.lab.chapters._begin import Scale as Scale
-from dpnotes.lab.chapters._begin import begin as begin
-from dpnotes.lab.chapters._build import build as build
-from dpnotes.lab.chapters._build import page_of as page_of
-from dpnotes.lab.chapters._build import print_book as print_book
-from dpnotes.lab.chapters._chapter import Chapter as Chapter
-from dpnotes.lab.chapters._chapter import Parameter as Parameter
-from dpnotes.lab.chapters._chapter import all_chapters as all_chapters
-from dpnotes.lab.chapters._chapter import chapter as chapter
-from dpnotes.lab.chapters._chapter import check_parameters as check_parameters
-from dpnotes.lab.chapters._chapter import checks_file as checks_file
-from dpnotes.lab.chapters._chapter import pages as pages
+from dpnotes.lab.chapters._begin import Scale as Scale, begin as begin
+from dpnotes.lab.chapters._build import (
+    build as build,
+    page_of as page_of,
+    print_book as print_book,
+)
+from dpnotes.lab.chapters._chapter import (
+    Chapter as Chapter,
+    Parameter as Parameter,
+    all_chapters as all_chapters,
+    chapter as chapter,
+    check_parameters as check_parameters,
+    checks_file as checks_file,
+    pages as pages,
+)
 from dpnotes.lab.chapters._checks import values_of_text as values_of_text
-from dpnotes.lab.chapters._display import VALUES as VALUES
-from dpnotes.lab.chapters._display import glue as glue
-from dpnotes.lab.chapters._display import show_source as show_source
-from dpnotes.lab.chapters._execute import BookError as BookError
-from dpnotes.lab.chapters._execute import execute as execute
-from dpnotes.lab.chapters._execute import is_unchanged as is_unchanged
+from dpnotes.lab.chapters._display import (
+    VALUES as VALUES,
+    glue as glue,
+    show_source as show_source,
+)
+from dpnotes.lab.chapters._execute import (
+    BookError as BookError,
+    execute as execute,
+    is_unchanged as is_unchanged,
+)
 from dpnotes.lab.chapters._layout import lay_out as lay_out

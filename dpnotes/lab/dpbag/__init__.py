@@ -3,9 +3,11 @@
 Jordon, Yoon and van der Schaar: Differentially Private Bagging.
 """
 
-from dpnotes.lab.dpbag import experiments as experiments
-from dpnotes.lab.dpbag import figures as figures
-from dpnotes.lab.dpbag import grids as grids
-from dpnotes.lab.dpbag import results as results
-from dpnotes.lab.dpbag import runs as runs
-from dpnotes.lab.dpbag import votes as votes
+from dpnotes.lab.dpbag import (
+    experiments as experiments,
+    figures as figures,
+    grids as grids,
+    results as results,
+    runs as runs,
+    votes as votes,
+)

@@ -39,8 +39,8 @@ from dpnotes.lab.tables import (
     mean_and_std,
     mean_text,
 )
-from dpnotes.lab.verdicts import ORDER as ANSWERS
 from dpnotes.lab.verdicts import (
+    ORDER as ANSWERS,
     Mean,
     Question,
     above,

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpnotes import _validation as check
-from dpnotes import data
+from dpnotes import _validation as check, data
 from dpnotes.accounting import noisy_vote_answers
 from dpnotes.accounting.papers import personalised_epsilon, squares_of_budget
 from dpnotes.lab import own_data

@@ -18,8 +18,7 @@ from dpnotes._validation import Features
 from dpnotes.accounting.papers import augmenting_sigma
 from dpnotes.lab import experiment
 from dpnotes.lab._experiment import Experiment
-from dpnotes.lab.intrinsic_sgd import audit as audits
-from dpnotes.lab.intrinsic_sgd import grids, runs
+from dpnotes.lab.intrinsic_sgd import audit as audits, grids, runs
 from dpnotes.lab.intrinsic_sgd.data import (
     SPLITS,
     Records,

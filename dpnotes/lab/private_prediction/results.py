@@ -20,8 +20,7 @@ from dpnotes.lab.exact_votes import soft_vote_pure_level
 from dpnotes.lab.private_prediction import grids
 from dpnotes.lab.private_prediction.grids import ANSWERING, METHODS, N_MODELS, NAMES
 from dpnotes.lab.tables import GAP, Column, Table, columns, mean_and_std
-from dpnotes.lab.verdicts import Mean
-from dpnotes.lab.verdicts import crossing as crossing_of
+from dpnotes.lab.verdicts import Mean, crossing as crossing_of
 from dpnotes.mechanisms import soft_vote
 
 NUMBERS = [

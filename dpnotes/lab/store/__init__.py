@@ -7,26 +7,36 @@ versions, commit, machine, device, digest of the data, seconds and date. Publish
 are the lines of one CSV file.
 """
 
-from dpnotes.lab._places import book_folder as book_folder
-from dpnotes.lab._places import published_store as published_store
-from dpnotes.lab._places import runs_store as runs_store
-from dpnotes.lab._places import unfinished as unfinished
-from dpnotes.lab.store._checkpoint import checkpoint as checkpoint
-from dpnotes.lab.store._checkpoint import row_under_way as row_under_way
+from dpnotes.lab._places import (
+    book_folder as book_folder,
+    published_store as published_store,
+    runs_store as runs_store,
+    unfinished as unfinished,
+)
+from dpnotes.lab.store._checkpoint import (
+    checkpoint as checkpoint,
+    row_under_way as row_under_way,
+)
 from dpnotes.lab.store._provenance import provenance as provenance
-from dpnotes.lab.store._results import Tolerance as Tolerance
-from dpnotes.lab.store._results import adopt as adopt
-from dpnotes.lab.store._results import read_store as read_store
-from dpnotes.lab.store._results import verify as verify
-from dpnotes.lab.store._rows import StoreError as StoreError
-from dpnotes.lab.store._rows import load as load
-from dpnotes.lab.store._rows import publish as publish
-from dpnotes.lab.store._rows import replace_file as replace_file
-from dpnotes.lab.store._sweep import Compute as Compute
-from dpnotes.lab.store._sweep import RowError as RowError
-from dpnotes.lab.store._sweep import collect as collect
-from dpnotes.lab.store._sweep import experiment_name as experiment_name
-from dpnotes.lab.store._sweep import experiment_version as experiment_version
-from dpnotes.lab.store._sweep import missing as missing
-from dpnotes.lab.store._sweep import requests as requests
-from dpnotes.lab.store._sweep import sweep as sweep
+from dpnotes.lab.store._results import (
+    Tolerance as Tolerance,
+    adopt as adopt,
+    read_store as read_store,
+    verify as verify,
+)
+from dpnotes.lab.store._rows import (
+    StoreError as StoreError,
+    load as load,
+    publish as publish,
+    replace_file as replace_file,
+)
+from dpnotes.lab.store._sweep import (
+    Compute as Compute,
+    RowError as RowError,
+    collect as collect,
+    experiment_name as experiment_name,
+    experiment_version as experiment_version,
+    missing as missing,
+    requests as requests,
+    sweep as sweep,
+)

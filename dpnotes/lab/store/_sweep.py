@@ -19,8 +19,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import pandas as pd
 from joblib import Parallel, delayed
 
-from dpnotes.lab._progress import bar as progress_bar
-from dpnotes.lab._progress import say
+from dpnotes.lab._progress import bar as progress_bar, say
 from dpnotes.lab.store._checkpoint import forget, under_way
 from dpnotes.lab.store._provenance import provenance
 from dpnotes.lab.store._rows import (

@@ -13,8 +13,7 @@ from torchvision.transforms.v2.functional import normalize
 
 from dpnotes import accounting, data
 from dpnotes.lab._shared import as_codes
-from dpnotes.lab.bagging import experiments as chapter
-from dpnotes.lab.bagging import exposure, grids, networks
+from dpnotes.lab.bagging import experiments as chapter, exposure, grids, networks
 from dpnotes.lab.bagging.exposure import noise_for_tpr, tpr_at_fpr_1e3
 from dpnotes.lab.bagging.networks import load, load_public, network, public_weights
 from dpnotes.lab.store import read_store, sweep

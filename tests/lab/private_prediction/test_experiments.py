@@ -15,9 +15,14 @@ from dpnotes import accounting, data, methods
 from dpnotes.lab import experiments
 from dpnotes.lab._shared import as_codes
 from dpnotes.lab.experiments import paper_table
-from dpnotes.lab.private_prediction import experiments as chapter
-from dpnotes.lab.private_prediction import grids, networks, results, runs
-from dpnotes.lab.private_prediction import runs as arrays
+from dpnotes.lab.private_prediction import (
+    experiments as chapter,
+    grids,
+    networks,
+    results,
+    runs,
+    runs as arrays,
+)
 from dpnotes.lab.private_prediction.grids import GRIDS, METHODS, point
 from dpnotes.lab.private_prediction.results import (
     Look,

@@ -11,8 +11,7 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from dpnotes.lab.store import (
     StoreError,
