@@ -33,6 +33,14 @@ def bits_of(number, bits):
     return int(mp.floor(number * mp.mpf(2) ** bits))
 
 
+# 300 numbers each, of the scale 0.7
+each_kind = pytest.mark.parametrize(
+    "make",
+    [
+        lambda b: GaussianReals(300, 0.7, b),
+        lambda b: NormReals(10, 0.7, b, n_vectors=30),
+    ],
+)
 LEVEL = 1e-3  # false positives of each test; seeds are fixed
 
 
@@ -73,22 +81,13 @@ def test_a_normal_number_is_one_to_its_last_digits():
     lower, upper, bits = numbers.interval()
     assert bits == 128
     assert set(upper - lower) == {1}
-    for shift in (8, 40, 64, 100, 120):  # the digits far behind the point are uniform
-        assert (
-            stats.chisquare(
-                np.bincount([(int(x) >> shift) & 15 for x in lower], minlength=16)
-            ).pvalue
-            > 1e-3
-        )
+    # the digits far behind the point are uniform
+    for shift in (8, 40, 64, 100, 120):
+        digits = [(int(x) >> shift) & 15 for x in lower]
+        assert stats.chisquare(np.bincount(digits, minlength=16)).pvalue > 1e-3
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda b: GaussianReals(300, 0.7, b),
-        lambda b: NormReals(10, 0.7, b, n_vectors=30),
-    ],
-)
+@each_kind
 def test_digits_drawn_later_lie_in_the_interval_known_before(make):
     noise = make(seeded(2))
     wide = noise.interval()
@@ -101,18 +100,10 @@ def test_digits_drawn_later_lie_in_the_interval_known_before(make):
     assert (narrow.upper - narrow.lower < (wide.upper - wide.lower) << 8).all()
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda b: GaussianReals(300, 0.7, b),
-        lambda b: NormReals(10, 0.7, b, n_vectors=30),
-    ],
-)
+@each_kind
 def test_a_release_is_the_nearest_multiple_to_the_real_sum(make):
-    noise, values = (
-        make(seeded(3)),
-        np.random.default_rng(4).normal(size=300) * 10.0 ** np.arange(-150, 150),
-    )
+    noise = make(seeded(3))
+    values = np.random.default_rng(4).normal(size=300) * 10.0 ** np.arange(-150, 150)
     values = np.clip(values, -1e5, 1e5)
     released = _exact.add_rounded(values, noise)
     noise.refine(256)
@@ -120,10 +111,8 @@ def test_a_release_is_the_nearest_multiple_to_the_real_sum(make):
     step = Fraction(2) ** (-25)  # 0.7 lies in [1/2, 1)
     for value, result, low, high in zip(values, released, lower, upper, strict=True):
         for end in (low, high):
-            assert (
-                abs(Fraction(result) - Fraction(value) - Fraction(int(end), 1 << bits))
-                <= step / 2
-            )
+            real = Fraction(value) + Fraction(int(end), 1 << bits)
+            assert abs(Fraction(result) - real) <= step / 2
 
 
 def test_a_direction_of_which_no_digit_is_known_draws_more():
@@ -140,11 +129,7 @@ def test_a_direction_of_which_no_digit_is_known_draws_more():
 def test_an_undecided_candidate_gets_more_digits_and_keeps_them():
     # u = 0 in 64 digits is kept with a probability just below 1: a second word of ones
     # leaves that open
-    first = (
-        (0).to_bytes(8, "little")
-        + (0).to_bytes(4, "little")
-        + (2**32 - 1).to_bytes(4, "little")
-    )
+    first = bytes(12) + b"\xff" * 4
     ones = b"\xff" * 4 + (2**32 - 1 - 2**10).to_bytes(4, "little")
     numbers = Normals(1, Script(first, ones, seed=8))
     lower, upper, bits = numbers.interval()
@@ -229,38 +214,27 @@ def test_soft_votes_have_the_probabilities_of_the_exponential_mechanism(beta):
     seen = expected > 5
     assert counts[~seen].sum() <= 20
     if seen.sum() > 1:
-        assert (
-            stats.chisquare(
-                counts[seen], expected[seen] * counts[seen].sum() / expected[seen].sum()
-            ).pvalue
-            > 1e-4
-        )
+        scaled = expected[seen] * counts[seen].sum() / expected[seen].sum()
+        assert stats.chisquare(counts[seen], scaled).pvalue > 1e-4
 
 
 @pytest.mark.parametrize(("a", "b"), [(0.0, 0.0), (1.0, 0.0), (3.0, 5.0)])
 def test_noisy_votes_have_the_probabilities_of_real_noise(a, b):
     n, sigma = 20_000, 2.0
     rows = np.tile([a, b], (n, 1))
-    wins = int(
-        (_exact.argmax_after(rows, GaussianReals(2 * n, sigma, seeded(9))) == 0).sum()
-    )
-    assert (
-        stats.binomtest(wins, n, stats.norm.cdf((a - b) / sigma / np.sqrt(2))).pvalue
-        > 1e-4
-    )
-    wins = int(
-        (
-            _exact.argmax_after(rows, NormReals(1, sigma, seeded(10), n_vectors=2 * n))
-            == 0
-        ).sum()
-    )
     margin = abs(a - b) / sigma
     behind = (2 + margin) / 4 * np.exp(-margin)
-    assert stats.binomtest(wins, n, 1 - behind if a >= b else behind).pvalue > 1e-4
-    above = int(
-        _exact.reaches_after(rows[:, 0], b, GaussianReals(n, sigma, seeded(11))).sum()
-    )
-    assert stats.binomtest(above, n, stats.norm.cdf((a - b) / sigma)).pvalue > 1e-4
+    first_wins = stats.norm.cdf((a - b) / sigma / np.sqrt(2))
+    normal = GaussianReals(2 * n, sigma, seeded(9))
+    laplace = NormReals(1, sigma, seeded(10), n_vectors=2 * n)
+    single = GaussianReals(n, sigma, seeded(11))
+    found = [
+        (_exact.argmax_after(rows, normal) == 0, first_wins),
+        (_exact.argmax_after(rows, laplace) == 0, 1 - behind if a >= b else behind),
+        (_exact.reaches_after(rows[:, 0], b, single), stats.norm.cdf((a - b) / sigma)),
+    ]
+    for events, chance in found:
+        assert stats.binomtest(int(events.sum()), n, chance).pvalue > 1e-4
 
 
 def test_float_noise_is_the_quantile_of_each_word():
@@ -308,26 +282,30 @@ def test_scales_are_those_of_the_rows():
 
 
 @pytest.mark.parametrize(
-    "release",
-    [
-        lambda v, **s: add_gaussian(v, sigma=1.0, **s),
-        lambda v, **s: add_norm_noise(v, rate=1.0, **s),
-    ],
+    ("release", "scale"), [(add_gaussian, "sigma"), (add_norm_noise, "rate")]
 )
-def test_bad_arguments_are_named_and_values_are_not_told(release):
-    with pytest.raises(ValueError, match=r"^values must be finite$"):
-        release([1.0, np.inf])
-    with pytest.raises(
-        ValueError, match="scales must be finite and > 0, got scales=inf"
-    ):
-        release(np.zeros((2, 2)), scales=[1.0, np.inf])
-    with pytest.raises(
-        ValueError,
-        match=r"scales must have one entry for each of the 2 rows, got shape \(3,\)",
-    ):
-        release(np.zeros((2, 2)), scales=[1.0, 1.0, 1.0])
-    with pytest.raises(TypeError, match="seed must be an integer"):
-        release(np.zeros(2), seed="x")
+def test_bad_arguments_are_named_and_values_are_not_told(release, scale):
+    wrong = [
+        ({scale: -1.0}, f"{scale} must be > 0, got {scale}="),
+        ({scale: np.inf}, f"{scale} must be finite and > 0, got {scale}="),
+        ({"scales": [1.0, np.inf]}, "scales must be finite and > 0, got scales=inf"),
+        ({"scales": [1.0] * 3}, r"one entry for each of the 2 rows, got shape \(3,\)"),
+        ({"seed": -1}, "seed must be >= 0, got seed=-1"),
+        ({"values": [1.0, np.inf]}, "^values must be finite$"),
+    ]
+    given = {"values": np.zeros((2, 2)), scale: 1.0}
+    for change, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            release(**{**given, **change})
+    for change in ({"seed": "x"}, {scale: "2"}):
+        with pytest.raises(TypeError, match="must be a"):
+            release(**{**given, **change})
+
+
+def test_bad_repeats_are_named():
+    for repeats, error in ((0, ValueError), (2.0, TypeError)):
+        with pytest.raises(error, match="n_repeats must be"):
+            norm_noise(2, rate=1.0, seed=0, n_repeats=repeats)
 
 
 def test_gaussian_noise_has_the_stated_scale():
@@ -384,43 +362,3 @@ def test_noise_comes_from_the_given_seed_alone():
         generator = np.random.default_rng(8)
         assert (draw(generator) != draw(generator)).all()
     assert norm_noise((2, 3), rate=1.0, seed=0).shape == (2, 3)
-
-
-@pytest.mark.parametrize(
-    ("draw", "error", "message"),
-    [
-        (
-            lambda: norm_noise(2, rate=1.0, seed=0, n_repeats=0),
-            ValueError,
-            "n_repeats must be >= 1, got n_repeats=0",
-        ),
-        (
-            lambda: norm_noise(2, rate=1.0, seed=0, n_repeats=2.0),
-            TypeError,
-            "n_repeats must be an integer >= 1",
-        ),
-        (
-            lambda: norm_noise(3, rate=-1.0, seed=0),
-            ValueError,
-            "rate must be > 0, got rate=",
-        ),
-        (
-            lambda: add_gaussian(np.zeros(3), sigma=1.0, seed=-1),
-            ValueError,
-            "seed must be >= 0, got seed=-1",
-        ),
-        (
-            lambda: add_gaussian(np.zeros(3), sigma="2", seed=0),
-            TypeError,
-            "sigma must be a number, got sigma='2'",
-        ),
-        (
-            lambda: add_gaussian(np.zeros(3), sigma=np.inf, seed=0),
-            ValueError,
-            "sigma must be finite and > 0, got sigma=",
-        ),
-    ],
-)
-def test_bad_scales_are_named(draw, error, message):
-    with pytest.raises(error, match=message):
-        draw()

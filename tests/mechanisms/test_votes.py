@@ -19,94 +19,60 @@ from dpnotes.mechanisms import (
 LEVEL = 1e-3  # false positives of each test; seeds are fixed
 TRIALS = 40_000
 COUNTS = [[6.0, 4.0, 2.0, 0.0], [3.0, 3.0, 3.0, 3.0]]
-
-
-VOTES = {
-    "laplace": lambda counts, seed=0, **more: laplace_vote(
-        counts, scale=3.0, seed=seed, **more
-    ),
-    "gaussian": lambda counts, seed=0, **more: gaussian_vote(
-        counts, sigma=4.0, seed=seed, **more
-    ),
-    "soft": lambda counts, seed=0, **more: soft_vote(
-        counts, beta=0.3, seed=seed, **more
-    ),
-    "confident": lambda counts, seed=0, **more: (
-        confident_vote(
-            counts,
-            threshold=5.0,
-            sigma_threshold=2.0,
-            sigma_answer=4.0,
-            seed=seed,
-            **more,
-        ).labels
-    ),
+SETTINGS = {
+    laplace_vote: {"scale": 3.0},
+    gaussian_vote: {"sigma": 4.0},
+    soft_vote: {"beta": 0.3},
+    confident_vote: {"threshold": 5.0, "sigma_threshold": 2.0, "sigma_answer": 4.0},
 }
+each_vote = pytest.mark.parametrize("vote", SETTINGS)
 
 
-def argmax_law(counts, density, distribution):
+def labels_of(vote, counts=COUNTS, **more):
+    found = vote(counts, **{**SETTINGS[vote], "seed": 0, **more})
+    return found.labels if vote is confident_vote else found
+
+
+def chances(counts, noise):
     """Chance of each class to be the noisy maximum, by quadrature: not by sampling."""
-    counts = np.asarray(counts, dtype=float)
+    found = []
+    for c, own in enumerate(counts):
+        lead = own - np.delete(counts, c)
 
-    def chance(c):
-        rivals = np.delete(counts, c)
-        return integrate.quad(
-            lambda z: density(z) * np.prod(distribution(z + counts[c] - rivals)),
-            -80,
-            80,
-            points=[0],
-            limit=400,
-        )[0]
+        def density(z, lead=lead):
+            return noise.pdf(z) * np.prod(noise.cdf(z + lead))
 
-    return np.array([chance(c) for c in range(len(counts))])
-
-
-def soft_law(counts, beta):
-    return special.softmax(beta * np.asarray(counts))
+        found.append(integrate.quad(density, -80, 80, points=[0], limit=400)[0])
+    assert sum(found) == pytest.approx(1.0, abs=1e-6)  # quadrature
+    return np.array(found) / sum(found)
 
 
 DISTRIBUTIONS = {
-    "laplace": lambda counts, off: argmax_law(
-        counts, stats.laplace(scale=3.0 * off).pdf, stats.laplace(scale=3.0 * off).cdf
-    ),
-    "gaussian": lambda counts, off: argmax_law(
-        counts, stats.norm(scale=4.0 * off).pdf, stats.norm(scale=4.0 * off).cdf
-    ),
-    "soft": lambda counts, off: soft_law(counts, 0.3 / off),
+    laplace_vote: lambda counts, off: chances(counts, stats.laplace(scale=3.0 * off)),
+    gaussian_vote: lambda counts, off: chances(counts, stats.norm(scale=4.0 * off)),
+    soft_vote: lambda counts, off: special.softmax(0.3 / off * np.array(counts)),
 }
 
 
-@pytest.mark.parametrize("name", DISTRIBUTIONS)
-def test_votes_have_the_exact_law(name):
+@pytest.mark.parametrize("vote", DISTRIBUTIONS)
+def test_votes_have_the_exact_distribution(vote):
     """Chi-square at level 1e-3 for each query; a scale 10% off is rejected."""
-    labels = VOTES[name](COUNTS, n_repeats=TRIALS)
-    for query, counts in enumerate(COUNTS):
+    labels = labels_of(vote, n_repeats=TRIALS)
+
+    def p_value(query, off):
         observed = np.bincount(labels[:, query], minlength=4)
-        distribution = DISTRIBUTIONS[name](counts, 1.0)
-        assert distribution.sum() == pytest.approx(1.0, abs=1e-6)  # quadrature
-        assert (
-            stats.chisquare(observed, TRIALS * distribution / distribution.sum()).pvalue
-            > LEVEL
-        )
-    wrong = DISTRIBUTIONS[name](COUNTS[0], 1.1)
-    assert (
-        stats.chisquare(
-            np.bincount(labels[:, 0], minlength=4), TRIALS * wrong / wrong.sum()
-        ).pvalue
-        < LEVEL
-    )
+        expected = DISTRIBUTIONS[vote](COUNTS[query], off)
+        return stats.chisquare(observed, TRIALS * expected).pvalue
+
+    assert p_value(0, 1.0) > LEVEL
+    assert p_value(1, 1.0) > LEVEL
+    assert p_value(0, 1.1) < LEVEL
 
 
-def test_confident_vote_has_the_law_of_its_two_noises():
+def test_confident_vote_has_the_distribution_of_its_two_noises():
     counts = [[7.0, 3.0], [5.0, 5.0]]
-    labels, answered = confident_vote(
-        counts,
-        threshold=8.0,
-        sigma_threshold=2.0,
-        sigma_answer=4.0,
-        seed=4,
-        n_repeats=TRIALS,
-    )
+    given_noise = {**SETTINGS[confident_vote], "threshold": 8.0, "seed": 4}
+    labels, answered = confident_vote(counts, **given_noise, n_repeats=TRIALS)
     assert (labels.dtype, answered.dtype) == (np.int64, np.bool_)
     assert ((labels == -1) == ~answered).all()
     for query, (first, second) in enumerate(counts):
@@ -124,137 +90,85 @@ def test_confident_vote_has_the_law_of_its_two_noises():
 
 
 def test_confident_vote_stops_for_good():
-    sure = {"threshold": 0.0, "sigma_threshold": 1e-3, "sigma_answer": 1e-3, "seed": 0}
+    sure = {"threshold": 5.0, "sigma_threshold": 1e-3, "sigma_answer": 1e-3, "seed": 0}
     labels, answered = confident_vote(
-        [[1, 9], [9, 1], [1, 9], [9, 1]], answers=2, n_repeats=3, **sure
+        [[1, 9], [0, 1], [9, 1], [9, 1]], answers=2, n_repeats=3, **sure
     )
-    assert labels.tolist() == [[1, 0, -1, -1]] * 3
-    assert answered.tolist() == [[True, True, False, False]] * 3
-    _, skipped = confident_vote(
-        [[9, 1], [0, 1], [9, 1], [9, 1]], answers=2, **{**sure, "threshold": 5.0}
-    )
-    assert skipped.tolist() == [True, False, True, False]
-    _, never = confident_vote([[9, 1]], **{**sure, "threshold": 1e6})
-    assert not never.any()
+    assert labels.tolist() == [[1, -1, 0, -1]] * 3
+    assert answered.tolist() == [[True, False, True, False]] * 3
 
 
-@pytest.mark.parametrize("name", VOTES)
-def test_shapes_dtypes_and_streams(name):
-    vote = VOTES[name]
-    single = vote(COUNTS)
+@each_vote
+def test_shapes_dtypes_and_streams(vote):
+    single = labels_of(vote)
     assert (single.shape, single.dtype) == ((2,), np.int64)
-    many = vote(COUNTS, n_repeats=5)
+    many = labels_of(vote, n_repeats=5)
     assert (many.shape, many.dtype) == ((5, 2), np.int64)
     np.testing.assert_array_equal(many[0], single)
-    np.testing.assert_array_equal(
-        vote(np.array(COUNTS, dtype=np.int32), n_repeats=5), many
-    )
-    np.testing.assert_array_equal(
-        vote(COUNTS, seed=np.random.default_rng(0), n_repeats=5), many
-    )
-    assert vote(np.empty((0, 3))).shape == (0,)
+    for counts, seed in (
+        (np.array(COUNTS, dtype=np.int32), 0),
+        (COUNTS, np.random.default_rng(0)),
+    ):
+        again = labels_of(vote, counts, n_repeats=5, seed=seed)
+        np.testing.assert_array_equal(again, many)
+    assert labels_of(vote, np.empty((0, 3))).shape == (0,)
 
 
-@pytest.mark.parametrize("name", VOTES)
-def test_chunks_change_nothing(name, monkeypatch):
-    whole = VOTES[name](COUNTS * 5, n_repeats=40)
+@each_vote
+def test_chunks_change_nothing(vote, monkeypatch):
+    whole = labels_of(vote, COUNTS * 5, n_repeats=40)
     # 7 rows of 4 classes: chunks end within a repeat
     monkeypatch.setattr(_votes, "CELLS", 28)
-    np.testing.assert_array_equal(VOTES[name](COUNTS * 5, n_repeats=40), whole)
+    np.testing.assert_array_equal(labels_of(vote, COUNTS * 5, n_repeats=40), whole)
 
 
-BAD = [
-    (
-        [1, 2],
-        {},
-        r"counts must have shape \[n_queries, n_classes >= 2\], got shape \(2,\)",
-    ),
-    ([[1], [2]], {}, r"counts must have shape .* got shape \(2, 1\)"),
-    ([[1, -2]], {}, r"counts must be >= 0, got counts=-2\.0"),
-    ([[1, np.nan]], {}, "counts must be >= 0, got counts=nan"),
-    ([[1, np.inf]], {}, "counts must be finite and >= 0, got counts=inf"),
-    ([[1, 2]], {"n_repeats": 0}, "n_repeats must be >= 1, got n_repeats=0"),
-    ([[1, 2]], {"seed": -3}, "seed must be >= 0, got seed=-3"),
-]
-
-
-@pytest.mark.parametrize("name", VOTES)
-@pytest.mark.parametrize(("counts", "more", "message"), BAD)
-def test_bad_input_is_named(name, counts, more, message):
-    with pytest.raises(ValueError, match=message):
-        VOTES[name](counts, **more)
-
-
-PAIR, GOOD = (
-    [[1, 2]],
-    {"threshold": 1.0, "sigma_threshold": 1.0, "sigma_answer": 1.0, "seed": 0},
+@each_vote
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        ([1, 2], r"shape \[n_queries, n_classes >= 2\], got shape \(2,\)"),
+        ([[1], [2]], r"counts must have shape .* got shape \(2, 1\)"),
+        ([[1, -2]], r"counts must be >= 0, got counts=-2\.0"),
+        ([[1, np.nan]], "counts must be >= 0, got counts=nan"),
+        ([[1, np.inf]], "counts must be finite and >= 0, got counts=inf"),
+    ],
 )
+def test_bad_counts_are_named(vote, counts, message):
+    with pytest.raises(ValueError, match=message):
+        labels_of(vote, counts)
+
+
+@each_vote
+def test_bad_parameters_are_named(vote):
+    wrong = [(name, each) for name in SETTINGS[vote] for each in (-1.0, np.nan, np.inf)]
+    wrong += [("n_repeats", 0), ("seed", -3)]
+    if vote is confident_vote:
+        wrong.append(("answers", 0))
+    for name, each in wrong:
+        with pytest.raises(ValueError, match=f"{name} must be .* got {name}={each}"):
+            labels_of(vote, **{name: each})
+    with pytest.raises(TypeError, match="seed must be an integer >= 0"):
+        labels_of(vote, seed=1.5)
+
+
+@given(data=st.data(), n_classes=st.integers(1, 6), n_models=st.integers(1, 9))
+def test_counts_equal_counting_by_hand(data, n_classes, n_models):
+    codes = st.lists(st.integers(0, n_classes - 1), min_size=4, max_size=4)
+    votes = np.array([data.draw(codes) for _ in range(n_models)])
+    counts = vote_counts(votes, n_classes)
+    for query in range(4):
+        column = votes[:, query].tolist()
+        assert counts[query].tolist() == [column.count(c) for c in range(n_classes)]
 
 
 @pytest.mark.parametrize(
-    ("vote", "message"),
+    ("votes", "message"),
     [
-        (
-            lambda: laplace_vote(PAIR, scale=0.0, seed=0),
-            r"scale must be > 0, got scale=0\.0",
-        ),
-        (
-            lambda: gaussian_vote(PAIR, sigma=np.inf, seed=0),
-            "sigma must be finite and > 0, got sigma=inf",
-        ),
-        (
-            lambda: soft_vote(PAIR, beta=-1.0, seed=0),
-            r"beta must be > 0, got beta=-1\.0",
-        ),
-        (
-            lambda: confident_vote(PAIR, **GOOD | {"sigma_threshold": 0.0}),
-            "sigma_threshold must be .* got sigma_thr",
-        ),
-        (
-            lambda: confident_vote(PAIR, **GOOD | {"sigma_answer": -1.0}),
-            "sigma_answer must be .* got sigma_answer=",
-        ),
-        (
-            lambda: confident_vote(PAIR, **GOOD | {"threshold": np.nan}),
-            "threshold must be .* got threshold=",
-        ),
-        (
-            lambda: confident_vote(PAIR, **GOOD | {"answers": 0}),
-            "answers must be .* got answers=",
-        ),
-        (
-            lambda: vote_counts(np.array([0, 1]), 2),
-            r"votes must have shape \[n_models, n\]",
-        ),
-        (
-            lambda: vote_counts(np.array([[0, 2]]), 2),
-            r"votes must be codes in 0\.\.1, got others",
-        ),
-        (lambda: vote_counts(np.array([[0, -1]]), 2), "votes must be codes"),
+        ([0, 1], r"votes must have shape \[n_models, n\]"),
+        ([[0, 2]], r"votes must be codes in 0\.\.1, got others"),
+        ([[0, -1]], "votes must be codes"),
     ],
 )
-def test_bad_parameters_are_named(vote, message):
+def test_bad_votes_are_named(votes, message):
     with pytest.raises(ValueError, match=message):
-        vote()
-    with pytest.raises(TypeError, match="seed must be an integer >= 0"):
-        soft_vote(PAIR, beta=1.0, seed=1.5)
-
-
-@given(
-    st.integers(1, 6).flatmap(
-        lambda c: st.tuples(
-            st.just(c),
-            st.lists(
-                st.lists(st.integers(0, c - 1), min_size=4, max_size=4),
-                min_size=1,
-                max_size=9,
-            ),
-        )
-    )
-)
-def test_counts_equal_counting_by_hand(case):
-    n_classes, votes = case
-    counts = vote_counts(np.array(votes), n_classes)
-    for query in range(4):
-        column = [row[query] for row in votes]
-        assert counts[query].tolist() == [column.count(c) for c in range(n_classes)]
+        vote_counts(np.array(votes), 2)
