@@ -8,6 +8,7 @@ the package are here, too, and how a level is told.
 from __future__ import annotations
 
 import math
+import re
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from numbers import Integral, Real
 from typing import Any
@@ -27,6 +28,17 @@ CONTINUOUS = (
 )
 
 
+def written(value: object, pattern: str = "{:g}") -> str:
+    """Text of a number as code has it, where Python pads the exponent.
+
+    Examples
+    --------
+    >>> written(1e-5), written(12345678.0, "{:.2e}")
+    ('1e-5', '1.23e+7')
+    """
+    return re.sub(r"e([+-])0", r"e\1", pattern.format(value))
+
+
 def rounded(level: float, digits: int = 4, *, up: bool = True) -> str:
     """Text of a level with so many digits that says no less than the level or, for a
     lower bound, no more.
@@ -37,7 +49,7 @@ def rounded(level: float, digits: int = 4, *, up: bool = True) -> str:
     ('1.994', '1.993')
     """
     context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR)
-    return f"{float(context.create_decimal(repr(float(level)))):g}"
+    return written(float(context.create_decimal(repr(float(level)))))
 
 
 def floats(values: Any) -> Floats:

@@ -1,7 +1,7 @@
-// How deep a reader reads: the story, with proofs, or with proofs and code. What is folded are details elements (lab/folds.py).
+// How deep a reader reads: the story, with proofs and details, or everything. What is folded are details elements (lab/folds.py).
 
-const DEPTHS = { story: [], proofs: [".fold-proof"], code: [".fold-proof", ".fold-code"] };
-const NAMES = { story: "the story", proofs: "with proofs", code: "with proofs and code" };
+const DEPTHS = { story: ":not(*)", proofs: ":not(.fold-code)", code: "*" };
+const NAMES = { story: "the story", proofs: "with proofs and details", code: "everything, with code" };
 
 function remembered() {
   try {
@@ -14,7 +14,7 @@ function remembered() {
 
 function openTo(depth) {
   for (const fold of document.querySelectorAll("main details.fold")) {
-    fold.open = DEPTHS[depth].some((kind) => fold.matches(kind));
+    fold.open = fold.matches(DEPTHS[depth]);
   }
   try { localStorage.setItem("dpnotes-depth", depth); } catch { /* it is asked again on the next page */ }
 }

@@ -89,6 +89,15 @@ function curve(f, from, to, across, up, log = false) {
   return `M${points.join("L")}`;
 }
 
+// The function through some points, straight between them on two logarithmic axes.
+function through(xs, ys) {
+  return (x) => {
+    const next = xs.findIndex((each) => each >= x * (1 - 1e-9));
+    const i = next < 0 ? xs.length - 2 : Math.max(0, next - 1);
+    return ys[i] * (ys[i + 1] / ys[i]) ** (Math.log(x / xs[i]) / Math.log(xs[i + 1] / xs[i]));
+  };
+}
+
 // Curves over two axes, each curve with its name at its end.
 //   x, y     { label, from, to, log, ticks, show }
 //   curves   [{ name, look, f, end }]: `look` is a class of custom.css; the name is at the x `end`, or at the right
@@ -333,6 +342,139 @@ function closeVote(still) {
   live(still, { label, sliders, draw });
 }
 
+// Gradients of a few records, clipped, and their sum with noise, many times without the last record and with it.
+function clipAndAdd(still, { gradients, noises }) {
+  const length = ([x, y]) => Math.hypot(x, y);
+  const sum = (all) => all.reduce(([a, b], [x, y]) => [a + x, b + y], [0, 0]);
+  const draw = ({ clip, sigma }, width) => {
+    const shapes = [];
+    // a panel of arrows has its origin at the same place, whatever they are
+    const arrows = (vectors, title, left, room) => {
+      const size = room / 4.6;
+      const [x, y] = [left + 1.8 * size, 24 + 2.2 * size];
+      const at = ([dx, dy]) => [x + dx * size, y - dy * size];
+      shapes.push(words(title, left + room / 2, 16));
+      shapes.push(element("circle", { class: "limit", cx: x, cy: y, r: clip * size }));
+      vectors.forEach((vector, i) => {
+        const look = i === vectors.length - 1 ? "with" : "without";
+        shapes.push(line(x, y, ...at(vector), `line ${look} whole`));
+        const [cx, cy] = at(vector);
+        shapes.push(element("circle", { class: look, cx, cy, r: 4 }));
+        if (look === "with") shapes.push(words("Ada", cx + 8, cy - 4, "start", "name with"));
+      });
+    };
+    const clipped = gradients.map((vector) => {
+      const factor = Math.min(1, clip / length(vector));
+      return vector.map((part) => part * factor);
+    });
+    const wide = width >= 620;
+    const room = wide ? width / 3 : width / 2;
+    arrows(gradients, "gradients", 0, room);
+    arrows(clipped, "clipped to C", room, room);
+
+    // the scale of the third panel is that of the noise: what is seen is how far Ada moves it
+    const [left, top, wideness] = wide ? [2 * room, 0, room] : [0, room + 24, width];
+    const tall = wide ? room : 0.6 * width;
+    const without = sum(clipped.slice(0, -1));
+    const with_ = sum(clipped);
+    const size = tall / (2 * clip + 6 * sigma * clip);
+    const middle = [(without[0] + with_[0]) / 2, (without[1] + with_[1]) / 2];
+    const at = ([a, b]) => [left + wideness / 2 + (a - middle[0]) * size, top + 24 + tall / 2 - (b - middle[1]) * size];
+    shapes.push(words("sum + noise", left + wideness / 2, top + 16));
+    noises.forEach(([a, b], i) => {
+      const [look, centre] = i % 2 ? ["with", with_] : ["without", without];
+      const [cx, cy] = at([centre[0] + sigma * clip * a, centre[1] + sigma * clip * b]);
+      shapes.push(element("circle", { class: `${look} cloud`, cx, cy, r: 2.5 }));
+    });
+    for (const [look, centre] of [["without", without], ["with", with_]]) {
+      const [cx, cy] = at(centre);
+      shapes.push(element("circle", { class: `${look} marked`, cx, cy, r: 6 }));
+    }
+    const [cx, cy] = at(without);
+    shapes.push(element("circle", { class: "limit", cx, cy, r: clip * size }));
+    const best = (1 + kernel.gaussian({ sigma: sigma * clip / length(clipped[clipped.length - 1]) }).delta(0)) / 2;
+    const text = `Ada moves the sum by ${digits(length(clipped[clipped.length - 1]))}, the noise has the standard deviation `
+      + `${digits(sigma * clip)}: whoever guesses from one sum whether she is in it is right in ${percent(best)} of cases.`;
+    return { shapes, height: top + 24 + tall + 8, text };
+  };
+  const label = "Arrows from one point, the same arrows cut off at a circle, and two clouds of points that overlap.";
+  const sliders = [
+    { name: "clip", text: "Clipping norm C", values: [0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 2.5, 3], start: 1 },
+    { name: "sigma", text: "Noise multiplier", values: [0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5], start: 1.5 },
+  ];
+  live(still, { label, sliders, draw });
+}
+
+// Epsilon of DP-SGD against its steps, by the theorem and by two shortcuts.
+function epsilonOfSteps(still) {
+  const delta = 1e-5;
+  const known = new Map(); // of a noise and a rate, the two curves that need all losses of a step
+  const curvesOf = (sigma, rate) => {
+    const key = `${sigma} ${rate}`;
+    if (!known.has(key)) {
+      const times = [1, 10, 100, 1000, 10000];
+      const epsilons = times.map((steps) => kernel.epsilon(kernel.dpSgd({ sigma, rate, steps }), delta));
+      const one = kernel.dpSgd({ sigma, rate, steps: 1 });
+      known.set(key, [through(times, epsilons), (t) => t * kernel.epsilon(one, delta / t)]);
+    }
+    return known.get(key);
+  };
+  const draw = ({ sigma, rate, steps }, width) => {
+    const [exact, added] = curvesOf(sigma, rate);
+    const unsampled = (t) => kernel.epsilon(kernel.gaussian({ sigma: sigma / Math.sqrt(t) }), delta);
+    const at = kernel.epsilon(kernel.dpSgd({ sigma, rate, steps }), delta);
+    const x = { from: 1, to: 10000, log: true, ticks: [1, 10, 100, 1000, 10000], show: several, label: "steps T" };
+    const y = { from: 0.01, to: 10000, log: true, ticks: [0.01, 1, 100, 10000], show: several, label: "epsilon" };
+    const curves = [
+      { name: "epsilons added", look: "nothing", f: added, end: 300 },
+      { name: "without the sampling", look: "loose", f: unsampled, end: 40 },
+      { name: "the theorem", look: "dp-sgd", f: exact },
+    ];
+    const marks = [{ look: "dp-sgd", x: steps, y: at }, { look: "loose", x: steps, y: unsampled(steps) }];
+    const text = `After ${several(steps)} ${steps === 1 ? "step" : "steps"} epsilon is ${digits(at)} at delta = ${power(delta)}. `
+      + `Without the sampling it would be ${digits(unsampled(steps))}, and ${digits(added(steps))} if the epsilons of the steps were added.`;
+    return { shapes: chart(width, 300, { x, y, curves, marks }), height: 300, text };
+  };
+  const label = "Epsilon of DP-SGD against the number of steps, by the theorem, without the sampling, and by adding.";
+  const sliders = [
+    { name: "sigma", text: "Noise multiplier", values: [0.7, 0.8, 1, 1.25, 1.5, 2, 2.5, 3, 4], start: 1.5 },
+    { name: "rate", text: "Sample rate q", values: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5], start: 0.1 },
+    { name: "steps", text: "Steps T", values: tens(0, 4), start: 100, show: several },
+  ];
+  live(still, { label, sliders, draw });
+}
+
+// What each answer of private prediction needs if all of them have one guarantee.
+function eachAnswer(still, { answers, noise, lead }) {
+  const looks = {
+    "released model": "perturbation", "noisy answers": "gaussian", votes: "votes", "as published": "loose",
+  };
+  const draw = ({ place }, width) => {
+    const wide = width >= 620;
+    const room = wide ? width / 2 - 16 : width;
+    const [from, to] = [answers[0], answers[answers.length - 1]];
+    const x = { from, to, log: true, ticks: [1, 10, 100, 1000], show: several, label: "answers B" };
+    const panel = (of, label) => {
+      const y = { from: 1, to: 1000, log: true, ticks: [1, 10, 100, 1000], show: several, label };
+      const curves = Object.entries(of).map(([name, values], i) => {
+        return { name, look: looks[name], f: through(answers, values), end: i % 2 ? 20 : to };
+      });
+      const marks = curves.map(({ look, f }) => ({ look, x: answers[place], y: f(answers[place]) }));
+      return chart(room, 260, { x, y, curves, marks });
+    };
+    const second = panel(lead, "lead that wins 95 %, in votes");
+    const shapes = [...panel(noise, "noise on a logit"), moved(...(wide ? [width - room, 0] : [0, 260]), second)];
+    const of = (values) => digits(values[place]);
+    const many = answers[place] === 1 ? "an answer" : `each of ${several(answers[place])} answers`;
+    const text = `For ${many}, noise of ${of(noise["noisy answers"])} is enough (published: ${of(noise["as published"])}), `
+      + `and a vote needs a lead of ${of(lead.votes)}. A released model has noise of ${of(noise["released model"])} for any number.`;
+    return { shapes, height: wide ? 260 : 520, text };
+  };
+  const label = "Noise on a logit, and the lead that a vote needs, against the number of answers.";
+  const sliders = [{ name: "place", text: "Answers B", values: answers.map((_, i) => i), start: 0, show: (i) => several(answers[i]) }];
+  live(still, { label, sliders, draw });
+}
+
 // Bagging and Gaussian noise of the same advantage.
 function sameAdvantage(still) {
   const draw = ({ n, k, models }, width) => {
@@ -483,6 +625,15 @@ const FIGURES = {
     make: severalCounts,
     caption: "Noisy counts with noise of standard deviation 20. On one side, the distribution of the average of all answers, with Ada and without her. On the other, epsilon at delta = 10\u207b\u2075, by adding the epsilons and by an exact account. Move the number of answers.",
   },
+  "fig-dpsgd-opening": {
+    make: clipAndAdd,
+    caption: "A toy network with two weights. On one side the gradients of twelve records and of Ada's record, then the same gradients, shortened to the clipping norm C where they were longer. The clouds are the released sum, 150 times with Ada's record and 150 times without it; the large marks are the sums before noise is added. The dashed circles have the radius C. Move the clipping norm and the noise multiplier: what hides Ada is the noise in units of C.",
+  },
+  "fig-dpsgd-steps": {
+    make: epsilonOfSteps,
+    caption: "Epsilon of DP-SGD against the number of steps, by the theorem, without the amplification by sampling, and by adding up the epsilons of the steps. Move the noise multiplier, the sample rate and the number of steps.",
+  },
+  "fig-pp-idea": { make: eachAnswer },
   "fig-votes-opening": {
     make: closeVote,
     caption: "Votes of 51 models (an odd number, so that there is no tie) on one question, with Ada's record and without it. The vertical lines show where nine out of ten counts are after noise has been added. On a close question Ada's record decides the winner. After enough noise, the announced winner hardly shows whether her record was used. Move the lead and the noise.",
@@ -490,7 +641,7 @@ const FIGURES = {
   "fig-attacks-slider": { make: threshold },
   "fig-bagging-tradeoff": {
     make: sameAdvantage,
-    caption: "What the guarantee allows a membership test, for bagging and for Gaussian noise of the same advantage. The curve of bagging stays level down to the rarest false alarms; under Gaussian noise a test that is hardly ever wrong finds hardly anybody..",
+    caption: "What the guarantee allows a membership test, for bagging and for Gaussian noise of the same advantage. The curve of bagging stays level down to the rarest false alarms; under Gaussian noise a test that is hardly ever wrong finds hardly anybody.",
   },
   "fig-choose": { make: meaning },
   "fig-explorer": { make: explore },

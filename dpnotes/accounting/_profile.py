@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from dpnotes import _validation as check
-from dpnotes._validation import Floats, floats, rounded
+from dpnotes._validation import Floats, floats, rounded, written
 from dpnotes.accounting._curves import LARGEST_DELTA, largest_mu, like_input
 from dpnotes.accounting._kinds import (
     DIRECTIONS,
@@ -148,7 +148,7 @@ class PrivacyProfile:
     >>> profile = gaussian(sigma=2.0)
     >>> print(profile)
     PrivacyProfile of gaussian(sigma=2.0, sensitivity=1.0)
-      epsilon 1.994 at delta 1e-05
+      epsilon 1.994 at delta 1e-5
       recognised at 0.1 % false alarms: 0.48 %; advantage 0.1975
       adjacency: add-remove; status: proved; source: Balle and Wang (2018), Theorem 8
       exactness: exact; implementation: ideal reals
@@ -653,7 +653,10 @@ class PrivacyProfile:
 
     def _text(self, headline: list[str]) -> str:
         """The description around the lines about the curve."""
-        given = [f"{name}={value!r}" for name, value in self.parameters.items()]
+        given = [
+            f"{name}={written(value, '{!r}')}"
+            for name, value in self.parameters.items()
+        ]
         lines = [f"PrivacyProfile of {self.mechanism}({', '.join(given)})", *headline]
         lines.append(
             f"  adjacency: {self.adjacency}; status: {self.status}; source:"
@@ -679,7 +682,7 @@ class PrivacyProfile:
         ]
         stated = []
         if asked != pure or pure == "no epsilon":
-            stated.append(f"{asked} at delta {delta:g}")
+            stated.append(f"{asked} at delta {written(delta)}")
         if pure != "no epsilon":
             stated.append(f"{pure} at delta 0")
         claimed = "claimed: " if self.exactness == "claimed" else ""

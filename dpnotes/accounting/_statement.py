@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpnotes import _validation as check
-from dpnotes._validation import rounded
+from dpnotes._validation import rounded, written
 from dpnotes.accounting._describe import from_dict
 from dpnotes.accounting._profile import PrivacyProfile, plain, step_of
 from dpnotes.accounting._statement_page import page, text_of
@@ -476,7 +476,7 @@ def _audited(audit: Any, profile: PrivacyProfile, n_public: bool) -> dict[str, s
         verdict = f"{verdict}; p-value {audit.p_value:.2g}; claim: {claim}"
     bounds = [
         f"epsilon at least {rounded(audit.epsilon(delta), 3, up=False)} at delta"
-        f" {delta:g}"
+        f" {written(delta)}"
         for delta in (0.0, 1e-5)
     ]
     evidence = (

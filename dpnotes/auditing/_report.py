@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpnotes import _validation as check
-from dpnotes._validation import Floats, rounded
+from dpnotes._validation import Floats, rounded, written
 from dpnotes.accounting import PrivacyProfile
 from dpnotes.auditing._region import (
     FINE,
@@ -286,5 +286,7 @@ class AuditReport:
 def _pairs(
     name: str, of: Callable[[float], Any], at: str, values: Any, *, up: bool = False
 ) -> str:
-    found = [f"{name} {rounded(of(v), up=up)} at {at} {v:g}".strip() for v in values]
+    found = [
+        f"{name} {rounded(of(v), up=up)} at {at} {written(v)}".strip() for v in values
+    ]
     return ", ".join(found)

@@ -444,7 +444,7 @@ def _curves(
     **settings: Any,
 ) -> Figure:
     """Curves of distinct styles; ``nothing``: that of a test which learns nothing."""
-    figure, axes = blank_axes(height=3.6)
+    figure, axes = blank_axes(height=3.0)
     styles = looks(curves)
     for name, values in curves.items():
         axes.plot(x, values, label=name, **styles[name] | {"marker": ""})
@@ -691,7 +691,7 @@ def point_panels(
     -------
     matplotlib.figure.Figure
     """
-    figure = blank(height=3.6)
+    figure = blank(height=3.1)
     both = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
     for axes, (title, clouds) in zip(both, panels.items(), strict=True):
         for color, marker, (name, (x, y)) in zip(
@@ -732,7 +732,7 @@ def line_panels(
     -------
     matplotlib.figure.Figure
     """
-    figure = blank(height=3.6)
+    figure = blank(height=3.1)
     both = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for axes, (xlabel, curves) in zip(both, panels.items(), strict=True):
         styles = looks(curves)
@@ -763,7 +763,7 @@ def growth_panels(
     -------
     matplotlib.figure.Figure
     """
-    figure = blank(7.6, 3.4)
+    figure = blank(7.6, 3.0)
     every = figure.subplots(1, len(panels), squeeze=False)[0]
     for axes, (title, curves) in zip(every, panels.items(), strict=True):
         styles = looks(curves)

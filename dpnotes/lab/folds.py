@@ -1,7 +1,8 @@
 """What the pages of the book fold: proofs, checks and long code, each under its name.
 
-Everything that is folded is a ``details`` element, which works without JavaScript.
-``book/_static/depths.js`` adds a switch that opens them, and remembers it.
+Everything that is folded is a ``details`` element, which works without JavaScript. A
+page may have such elements of its own, of the class ``fold-more``, around details of an
+argument. ``book/_static/depths.js`` adds a switch that opens them, and remembers it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
     from sphinx.writers.html import HTML5Translator
 
-LONGEST = 15  # lines of a cell that is shown open
+LONGEST = 8  # lines of a cell that is shown open
 _ASSERTS = re.compile(r"^\s*assert\b", re.MULTILINE)
 _STATED = tuple(NODE_TYPES.values())  # theorems, definitions, ...
 _HIDDEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}

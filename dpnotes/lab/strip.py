@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpnotes.lab import ledger, scorecard
+from dpnotes.lab import ledger, scorecard, tables
 from dpnotes.lab.figures import STATUSES
 
 
@@ -89,17 +89,7 @@ def values(
                 if each.quantity.startswith(line.finding)
             )
             printed, ours = finding.claimed, finding.found
-        numbers = [_written(line.pattern, value) for value in (printed, ours)]
+        numbers = [tables.written(line.pattern, value) for value in (printed, ours)]
         found[f"{prefix}-holds-{number}"] = chip(status)
         found[f"{prefix}-numbers-{number}"] = " → ".join(numbers)
     return found
-
-
-def _written(pattern: str, value: object) -> str:
-    """A number as text has it: 1e-05 is ten to the minus five."""
-    text = pattern.format(value)
-    mantissa, _, exponent = text.partition("e")
-    if not exponent:
-        return text
-    raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return ("" if mantissa == "1" else f"{mantissa} · ") + f"10{raised}"

@@ -13,6 +13,7 @@ import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
 
 GAP = "not run yet"
+# how one method stands to another: tiles of custom.css
+STANDINGS = {name: f"tile {name}" for name in ("ahead", "behind", "equal", "undecided")}
 NO_BREAK = "\N{NO-BREAK SPACE}"  # keeps its line together
 PLUS_MINUS = f"{NO_BREAK}±{NO_BREAK}"
 
@@ -165,6 +168,27 @@ def mean_and_std(
     return Column(name, heading, text=text)
 
 
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def written(pattern: str, value: object) -> str:
+    """Write a number as the text of a page does, where Python has an exponent.
+
+    Examples
+    --------
+    >>> written("{:g}", 1e-5), written("{:.2e}", 12345678.0), written("{:.1%}", 0.5)
+    ('10⁻⁵', '1.23 · 10⁷', '50.0%')
+    """
+    text = pattern.format(value)
+    # a name may have an "e", too
+    found = re.fullmatch(r"(\S*\d)e([+-]\d+)", text)
+    if not found:
+        return text
+    mantissa, exponent = found.groups()
+    raised = str(int(exponent)).translate(SUPERSCRIPTS)
+    return ("" if mantissa == "1" else f"{mantissa} · ") + f"10{raised}"
+
+
 class Table:
     """A table that a chapter shows, made from tidy rows.
 
@@ -294,12 +318,15 @@ def show(
     shown = shown.rename(columns=names)
     style = shown.style.hide(axis="index").set_caption(_with_formulas(caption))
     style = style.set_table_attributes('class="dataframe dpnotes-table"')
+    style = style.set_td_classes(shown.map(lambda value: STANDINGS.get(value, "")))
     for column in frame.columns:
         pattern = (formats or {}).get(column)
         if pattern is None and pd.api.types.is_float_dtype(frame[column].dtype):
             pattern = "{:.4g}"
         style = style.format(
-            pattern, subset=[names[column]], na_rep=gaps.get(column, "")
+            None if pattern is None else partial(written, pattern),
+            subset=[names[column]],
+            na_rep=gaps.get(column, ""),
         )
     for column in shown.columns[
         [pd.api.types.is_numeric_dtype(frame[c].dtype) for c in frame.columns]

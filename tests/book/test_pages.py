@@ -223,12 +223,13 @@ def test_one_switch_opens_what_is_folded_and_is_remembered(tab):
     assert tab.locator("main summary[aria-label]").count() == 0
     for depth, proofs, code in (
         ("the story", False, False),
-        ("with proofs", True, False),
-        ("with proofs and code", True, True),
+        ("with proofs and details", True, False),
+        ("everything, with code", True, True),
     ):
         tab.get_by_label(depth, exact=True).check()
         for _ in range(2):  # the next page, too
-            assert set(tab.evaluate(opened.format("proof"))) == {proofs}
+            for kind in ("proof", "more"):
+                assert set(tab.evaluate(opened.format(kind))) == {proofs}
             assert set(tab.evaluate(opened.format("code"))) == {code}
             tab.goto(page)
     assert tab.faults == []
@@ -373,9 +374,11 @@ PALE_TEXT = """() => {
 MOVED = {
     "foundations/guarantee": ["fig-guarantee-drift", "fig-guarantee-slider"],
     "foundations/composition": ["fig-composition-drift"],
+    "foundations/dp_sgd": ["fig-dpsgd-opening", "fig-dpsgd-steps"],
     "foundations/votes": ["fig-votes-opening"],
     "foundations/attacks": ["fig-attacks-slider"],
     "bagging": ["fig-bagging-tradeoff"],
+    "private_prediction": ["fig-pp-idea"],
     "choosing_epsilon": ["fig-choose"],
     "explorer": ["fig-explorer"],
 }

@@ -708,7 +708,7 @@ def test_an_audit_is_told_with_its_claim(sigma, claim, verdict, about):
     audit = stated.content["audit"]
     assert audit["verdict"].startswith(verdict)
     assert about in audit["verdict"]
-    told = re.search(r"epsilon at least ([\d.]+) at delta 1e-05", audit["evidence"])
+    told = re.search(r"epsilon at least ([\d.]+) at delta 1e-5", audit["evidence"])
     # a lower bound is never rounded up
     assert 0.99 * report.epsilon(1e-5) <= float(told[1]) <= report.epsilon(1e-5)
     assert "public or stand in" in audit["evidence"]
