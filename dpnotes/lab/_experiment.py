@@ -13,7 +13,14 @@ from typing import Any
 import pandas as pd
 
 from dpnotes.lab._places import paper_file
-from dpnotes.lab.store import Tolerance as Tolerance, experiment_name
+from dpnotes.lab.store import (
+    Compute,
+    Tolerance as Tolerance,
+    collect,
+    experiment_name,
+    published_store,
+    runs_store,
+)
 
 Grid = list[dict[str, Any]]
 
@@ -91,6 +98,24 @@ class Experiment:
     def chapter(self) -> str:
         """Name of the chapter that reads the rows, e.g. ``"bagging"``."""
         return experiment_name(self.function).partition(".")[0]
+
+    def rows(
+        self,
+        grid: Grid | None = None,
+        *,
+        compute: Compute = "stored",
+        experiment: Callable[..., dict[str, Any]] | None = None,
+        **kwargs: Any,
+    ) -> pd.DataFrame:
+        """Collect rows of the experiment: see :func:`dpnotes.lab.experiments.rows`."""
+        return collect(
+            experiment or self.function,
+            self.grids["paper"]() if grid is None else grid,
+            compute=compute,
+            published=published_store(self.name),
+            runs=runs_store(self.name),
+            **kwargs,
+        )
 
 
 def two_stds(count: float) -> float:

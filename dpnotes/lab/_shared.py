@@ -68,6 +68,22 @@ def lacking(name: str, function: Callable[..., dict[str, Any]], grid: Grid) -> G
     return grid
 
 
+def origin(data: Any, device: str) -> dict[str, str]:
+    """What a row says of where it is from: the digest of its data, and the device.
+
+    Parameters
+    ----------
+    data
+        Anything with a ``digest``.
+    device : str
+        As it was asked for.
+    """
+    # PyTorch is not needed for grids and stored rows
+    from dpnotes.learners import device_name
+
+    return {"data": data.digest, "device": device_name(device)}
+
+
 def as_text(codes: NDArray[np.integer]) -> str:
     """Class codes below 26 as letters, one each, so that predictions are a cell of a
     row.

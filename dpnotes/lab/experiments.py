@@ -23,11 +23,9 @@ from dpnotes.lab.intrinsic_sgd import experiments as intrinsic_sgd
 from dpnotes.lab.private_prediction import experiments as private_prediction
 from dpnotes.lab.store import (
     Compute,
-    collect,
     experiment_version,
     published_store,
     read_store,
-    runs_store,
 )
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -88,15 +86,7 @@ def rows(
         One row for each entry of the grid, in its order; a missing row has empty
         metrics.
     """
-    chosen = find(name)
-    return collect(
-        experiment or chosen.function,
-        chosen.grids["paper"]() if grid is None else grid,
-        compute=compute,
-        published=published_store(name),
-        runs=runs_store(name),
-        **kwargs,
-    )
+    return find(name).rows(grid, compute=compute, experiment=experiment, **kwargs)
 
 
 def verified(chapter: str) -> str:

@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 GAP = "not run yet"
 # how one method stands to another: tiles of custom.css
 STANDINGS = {name: f"tile {name}" for name in ("ahead", "behind", "equal", "undecided")}
+# columns of a mean over seeds, by the statistic
+OVER_SEEDS: Any = {
+    "reproduced": "mean",
+    "std": "std",
+    "low": "min",
+    "high": "max",
+    "seeds": "count",
+}
 NO_BREAK = "\N{NO-BREAK SPACE}"  # keeps its line together
 PLUS_MINUS = f"{NO_BREAK}±{NO_BREAK}"
 
@@ -264,9 +272,7 @@ def compare(
     if metric not in reproduced:  # nothing has been run
         reproduced = reproduced.assign(**{metric: np.nan})
     runs = reproduced.dropna(subset=[metric]).groupby(list(on), dropna=False)[metric]
-    ours = runs.agg(
-        reproduced="mean", std="std", low="min", high="max", seeds="count"
-    ).reset_index()
+    ours = runs.agg(**OVER_SEEDS).reset_index()
     merged = published.rename(columns={metric: "published"})[[*on, "published"]].merge(
         ours, on=list(on), how="outer"
     )

@@ -84,10 +84,6 @@ def run_rows(stores, grid, folder="runs"):
         file.write_text(json.dumps(row))
 
 
-def test_version(run):
-    assert run("--version") == (0, f"dpnotes, version {dpnotes.__version__}\n", "")
-
-
 def test_it_is_a_module_too(repository):
     done = subprocess.run(
         [sys.executable, "-m", "dpnotes", "--help"],

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from dpnotes.lab import experiments
+from dpnotes.lab.chapters import all_chapters
 from dpnotes.lab.experiments import EXPERIMENTS, VERIFICATIONS
 from dpnotes.lab.store import published_store, read_store, verify
 
@@ -66,6 +67,17 @@ def test_provenance_and_chapters_say_what_was_computed_again():
     assert experiments.provenance(gap)["rows"].tolist() == [1]
     remark = rf"Published rows that were computed again as a check: {counted}\."
     assert re.fullmatch(remark, experiments.verified("bagging"))
+
+
+TABLES = {"bagging": "bagging_table2a", "dpbag": "dpbag_adult_logistic"}
+WITH_SEEDS = [each for each in all_chapters() if "seeds" in each.parameters]
+
+
+@pytest.mark.parametrize("chapter", WITH_SEEDS, ids=lambda chapter: chapter.name)
+def test_a_chapter_asks_for_as_many_seeds_as_the_grid_of_its_table_has(chapter):
+    grid = EXPERIMENTS[TABLES[chapter.of]].grids["paper"]()
+    seeds = {row["seed"] for row in grid}
+    assert chapter.parameters["seeds"].default == len(seeds)
 
 
 # metrics that say what a machine did: no tolerance can be too large

@@ -117,50 +117,15 @@ def test_what_cannot_be_used_drops_out():
 
 def test_nearest_measurement():
     rows = [
-        {
-            "method": "dp_sgd",
-            "epsilon": 1.0,
-            "delta": 1e-5,
-            "answers": np.nan,
-            "accuracy": 0.8,
-        },
-        {
-            "method": "dp_sgd",
-            "epsilon": 4.0,
-            "delta": 1e-5,
-            "answers": np.nan,
-            "accuracy": 0.9,
-        },
-        {
-            "method": "subsample_aggregate",
-            "epsilon": 1.0,
-            "delta": 1e-5,
-            "answers": 50,
-            "accuracy": 0.85,
-        },
-        {
-            "method": "subsample_aggregate",
-            "epsilon": 1.0,
-            "delta": 1e-5,
-            "answers": 900,
-            "accuracy": 0.2,
-        },
-        {
-            "method": "subsample_aggregate",
-            "epsilon": 1.0,
-            "delta": 0.0,
-            "answers": 100,
-            "accuracy": 0.1,
-        },
-        {
-            "method": "model_sensitivity",
-            "epsilon": 1.0,
-            "delta": 1e-5,
-            "answers": np.nan,
-            "accuracy": np.nan,
-        },
+        ("dp_sgd", 1.0, 1e-5, np.nan, 0.8),
+        ("dp_sgd", 4.0, 1e-5, np.nan, 0.9),
+        ("subsample_aggregate", 1.0, 1e-5, 50, 0.85),
+        ("subsample_aggregate", 1.0, 1e-5, 900, 0.2),
+        ("subsample_aggregate", 1.0, 0.0, 100, 0.1),
+        ("model_sensitivity", 1.0, 1e-5, np.nan, np.nan),
     ]
-    measured = pd.DataFrame(rows).assign(n=60_000, d=784, n_classes=10)
+    names = ["method", "epsilon", "delta", "answers", "accuracy"]
+    measured = pd.DataFrame(rows, columns=names).assign(n=60_000, d=784, n_classes=10)
     found = recommend(**MNIST | {"epsilon": 1.2}, measured=measured)
     assert list(found.measured["method"]) == ["subsample_aggregate", "dp_sgd"]
     assert list(found.measured["accuracy"]) == [0.85, 0.8]

@@ -12,8 +12,8 @@ from dpnotes.lab import bagging
 from dpnotes.lab.bagging import networks
 from dpnotes.lab.dpbag import experiments as dpbag
 from dpnotes.lab.dpbag.runs import Labelled, Thirds
-from dpnotes.lab.intrinsic_sgd import experiments as sgd, runs as sgd_runs
-from dpnotes.lab.private_prediction import experiments as prediction, runs
+from dpnotes.lab.intrinsic_sgd import experiments as sgd
+from dpnotes.lab.private_prediction import runs
 from dpnotes.lab.private_prediction.runs import Task
 
 HELD_OUT = 300
@@ -117,14 +117,6 @@ def test_dpbag_scores_the_test_third_and_the_labels_of_the_rows_asked(monkeypatc
     )
     assert scored[0] is thirds[2]
     assert (row["labels"], row["label_accuracy"]) == (7, 0.0)
-
-
-def test_means_and_deviations_are_those_of_a_sample():
-    scores = np.array([0.5, 0.6, 0.9])
-    expected = (pytest.approx(2 / 3), pytest.approx(np.sqrt(0.13 / 3)))
-    for found in (prediction._mean_and_std(scores), sgd_runs.mean_and_std(scores)):
-        assert (found["accuracy"], found["accuracy_std"]) == expected
-    assert prediction._mean_and_std(scores[:1])["accuracy_std"] is None
 
 
 def test_each_partition_of_a_vote_has_noise_of_its_own(monkeypatch):

@@ -16,7 +16,7 @@ from dpnotes import accounting
 from dpnotes._validation import Floats, one_of
 from dpnotes.lab import experiment, own_data
 from dpnotes.lab._experiment import Experiment, Grid, Tolerance, two_stds
-from dpnotes.lab._shared import as_codes, as_text, shared_rows
+from dpnotes.lab._shared import as_codes, as_text, origin, shared_rows
 from dpnotes.lab.bagging import exposure, grids
 from dpnotes.lab.bagging.networks import (
     Architecture,
@@ -130,17 +130,11 @@ def about(
         Training records. Default: all of ``images``.
     """
     records = len(images.X_train) if n is None else n
-    guarantee: dict[str, Any] = {
-        "epsilon": None,
-        "delta": None,
-        "adjacency": None,
-        "status": "none",
-    }
+    guarantee = dict.fromkeys(("epsilon", "delta", "adjacency")) | {"status": "none"}
     if hasattr(model, "profile_"):
-        guarantee = _guarantee(
-            model.profile_, epsilon=0.0, delta=model.profile_.delta(0.0)
-        )
-    return {"n": records, **guarantee, **_origin(images, device)}
+        at_zero = model.profile_.delta(0.0)
+        guarantee = _guarantee(model.profile_, epsilon=0.0, delta=at_zero)
+    return {"n": records, **guarantee, **origin(images, device)}
 
 
 @experiment("bagging.dp_sgd")
@@ -185,12 +179,8 @@ def dp_sgd(
         (the total variation that the release of all steps has at most); adjacency,
         status; data; device.
     """
-    steps: dict[str, Any] = {
-        name: value for name, value in given.items() if name in Steps.__annotations__
-    }
-    start: dict[str, Any] = {
-        name: value for name, value in given.items() if name not in steps
-    }
+    start: dict[str, Any] = dict(given)
+    steps = {name: start.pop(name) for name in Steps.__annotations__ if name in start}
     task = load(dataset, split, start.get("public"))
     # names are checked without it, too
     learner = network(task[0], width=width or 1, device=device, **start)
@@ -255,7 +245,7 @@ def teachers(
     return {
         "accuracy": float(np.mean(voted == y_public)),
         "votes": as_text(voted),
-        **_origin(arrays, device),
+        **origin(arrays, device),
     }
 
 
@@ -337,36 +327,29 @@ def pate(
     task = load(dataset, "rest", public)
     arrays, X, y, *_ = task
     X_public, y_public = load_public(dataset, public)
-    given: dict[str, Any] = {
-        "dataset": dataset,
-        "n_teachers": n_teachers,
-        "epochs": epochs,
-        "l2": l2,
+    voted = _votes(
+        device,
+        dataset=dataset,
+        n_teachers=n_teachers,
+        epochs=epochs,
+        l2=l2,
+        teachers_seed=teachers_seed,
         **start,
-    }
-    voted = _votes(device, teachers_seed=teachers_seed, **given)
-    noise: dict[str, Any] = {
-        "threshold": threshold,
-        "sigma_threshold": sigma_threshold,
-        "sigma_answer": sigma_answer,
-    }
-    student = network(arrays, epochs=student_epochs, device=device, **start)
-    asked: dict[str, Any] = {
-        "queries": queries,
-        "answers": answers,
-        "adjacency": "add-remove",
-        "noise_seed": seed,
-    }
-    how = {
-        **noise,
-        **asked,
-        "student": student,
-        "classes": range(arrays.n_classes),
-        "aggregator": "confident",
-    }
-    model = PATE(estimator=Trained(voted), n_models=n_teachers, **how).fit(
-        X, y, public=X_public, shards=shards(len(X), n_teachers, teachers_seed)
     )
+    model = PATE(
+        estimator=Trained(voted),
+        n_models=n_teachers,
+        student=network(arrays, epochs=student_epochs, device=device, **start),
+        classes=range(arrays.n_classes),
+        aggregator="confident",
+        threshold=threshold,
+        sigma_threshold=sigma_threshold,
+        sigma_answer=sigma_answer,
+        queries=queries,
+        answers=answers,
+        adjacency="add-remove",
+        noise_seed=seed,
+    ).fit(X, y, public=X_public, shards=shards(len(X), n_teachers, teachers_seed))
     answered = np.flatnonzero(model.answered_)
     # [n_classes, n_public]
     counts = np.stack(
@@ -483,7 +466,7 @@ def membership(
         "nonmembers": int((~member)[:, counted].sum()),
         "tpr_std": float(np.std(rates, ddof=1)) if len(rates) > 1 else None,
         "n": found.n,
-        **_origin(found.arrays, device),
+        **origin(found.arrays, device),
     }
 
 
@@ -822,7 +805,7 @@ def _scored(task: Task, model: Any, device: str, **told: Any) -> dict[str, Any]:
     """
     arrays, X, _, X_score, y_score = task
     accuracy = float(np.mean(model.predict(X_score) == y_score))
-    return {"accuracy": accuracy, "n": len(X), **told, **_origin(arrays, device)}
+    return {"accuracy": accuracy, "n": len(X), **told, **origin(arrays, device)}
 
 
 def _guarantee(profile: accounting.PrivacyProfile, **at: float) -> dict[str, Any]:
@@ -834,12 +817,6 @@ def _guarantee(profile: accounting.PrivacyProfile, **at: float) -> dict[str, Any
         "adjacency": profile.adjacency,
         "status": profile.status,
     }
-
-
-def _origin(arrays: Any, device: str) -> dict[str, str]:
-    from dpnotes.learners import device_name
-
-    return {"data": arrays.digest, "device": device_name(device)}
 
 
 def _scales(
@@ -871,72 +848,61 @@ _ATTACKED: Tolerance = {
 }
 _BASE = {"accuracy": 0.02, "release_epsilon": 1e-6}
 
-_RUNS: tuple[
-    tuple[str, Callable[..., dict[str, Any]], dict[str, Callable[[], Grid]], Tolerance],
-    ...,
-] = (
-    ("table2a", ensemble, _scales(grids.table2a, seeds=3), _BAGGED),
-    ("settings", ensemble, {"paper": grids.settings}, _BAGGED),
-    ("dp_sgd", dp_sgd, _scales(grids.dp_sgd, grids.one_rate), _NOISY),
-    ("case2", ensemble, _scales(grids.case2), _CASE_2),
-    ("causes", ensemble, {"paper": grids.causes}, _CASE_2),
-    ("pate", pate, _scales(grids.pate), _VOTED),
-    ("teachers", teachers, _scales(grids.teachers), _TEACHING),
-    ("membership", membership, _scales(grids.membership), _ATTACKED),
-    ("dp_sgd_rate", dp_sgd, {"paper": grids.supposed_rate}, _NOISY),
-    ("equal", dp_sgd, _scales(grids.equal), _CALIBRATED),
-    ("dp_sgd_settings", dp_sgd, {"paper": grids.dp_sgd_settings}, _CALIBRATED),
-    ("private_base", private_base, _scales(grids.private_base), _BASE),
-    (
-        "private_base_settings",
-        private_base,
-        {"paper": grids.private_base_settings},
-        _BASE,
+
+def _stored(
+    name: str,
+    function: Callable[..., dict[str, Any]],
+    tolerance: Tolerance,
+    **scales: Callable[[], Grid],
+) -> Experiment:
+    # of VGG16 on an H100, measured
+    speedup = 70.0 if name.startswith("cifar10") else 1.0
+    return Experiment(
+        f"bagging_{name}", function, scales, tolerance, grids.seconds, speedup
+    )
+
+
+EXPERIMENTS = [
+    _stored("table2a", ensemble, _BAGGED, **_scales(grids.table2a, seeds=3)),
+    _stored("settings", ensemble, _BAGGED, paper=grids.settings),
+    _stored("dp_sgd", dp_sgd, _NOISY, **_scales(grids.dp_sgd, grids.one_rate)),
+    _stored("case2", ensemble, _CASE_2, **_scales(grids.case2)),
+    _stored("causes", ensemble, _CASE_2, paper=grids.causes),
+    _stored("pate", pate, _VOTED, **_scales(grids.pate)),
+    _stored("teachers", teachers, _TEACHING, **_scales(grids.teachers)),
+    _stored("membership", membership, _ATTACKED, **_scales(grids.membership)),
+    _stored("dp_sgd_rate", dp_sgd, _NOISY, paper=grids.supposed_rate),
+    _stored("equal", dp_sgd, _CALIBRATED, **_scales(grids.equal)),
+    _stored("dp_sgd_settings", dp_sgd, _CALIBRATED, paper=grids.dp_sgd_settings),
+    _stored("private_base", private_base, _BASE, **_scales(grids.private_base)),
+    _stored(
+        "private_base_settings", private_base, _BASE, paper=grids.private_base_settings
     ),
-    (
+    _stored(
         "case2_dp_sgd",
         dp_sgd,
-        _scales(grids.case2_dp_sgd, partial(grids.one_rate, "3a")),
         _NOISY,
+        **_scales(grids.case2_dp_sgd, partial(grids.one_rate, "3a")),
     ),
-    ("cifar10", ensemble, {"paper": grids.cifar10}, _BAGGED),
-    ("cifar10_dp_sgd", dp_sgd, {"paper": grids.cifar10_dp_sgd}, _NOISY),
-    (
+    _stored("cifar10", ensemble, _BAGGED, paper=grids.cifar10),
+    _stored("cifar10_dp_sgd", dp_sgd, _NOISY, paper=grids.cifar10_dp_sgd),
+    _stored(
         "cifar10_teachers",
         teachers,
-        {"paper": partial(grids.teachers, "cifar10")},
         _TEACHING,
+        paper=partial(grids.teachers, "cifar10"),
     ),
-    ("cifar10_pate", pate, {"paper": grids.cifar10_pate}, _VOTED),
-    ("cifar10_settings", ensemble, {"paper": grids.cifar10_settings}, _BAGGED),
-    ("hog", hog_ensemble, {"paper": grids.hog}, _BAGGED),
-    ("hog_dp_sgd", hog_dp_sgd, {"paper": grids.hog_dp_sgd}, _CALIBRATED),
-    ("hog_settings", hog_ensemble, {"paper": grids.hog_settings}, _BAGGED),
-    (
-        "hog_dp_sgd_settings",
-        hog_dp_sgd,
-        {"paper": grids.hog_dp_sgd_settings},
-        _CALIBRATED,
+    _stored("cifar10_pate", pate, _VOTED, paper=grids.cifar10_pate),
+    _stored("cifar10_settings", ensemble, _BAGGED, paper=grids.cifar10_settings),
+    _stored("hog", hog_ensemble, _BAGGED, paper=grids.hog),
+    _stored("hog_dp_sgd", hog_dp_sgd, _CALIBRATED, paper=grids.hog_dp_sgd),
+    _stored("hog_settings", hog_ensemble, _BAGGED, paper=grids.hog_settings),
+    _stored(
+        "hog_dp_sgd_settings", hog_dp_sgd, _CALIBRATED, paper=grids.hog_dp_sgd_settings
     ),
-    ("reduced", ensemble, {"paper": grids.reduced}, _BAGGED),
-    ("reduced_dp_sgd", dp_sgd, {"paper": grids.reduced_dp_sgd}, _NOISY),
-    (
-        "reduced_dp_sgd_settings",
-        dp_sgd,
-        {"paper": grids.reduced_dp_sgd_settings},
-        _NOISY,
+    _stored("reduced", ensemble, _BAGGED, paper=grids.reduced),
+    _stored("reduced_dp_sgd", dp_sgd, _NOISY, paper=grids.reduced_dp_sgd),
+    _stored(
+        "reduced_dp_sgd_settings", dp_sgd, _NOISY, paper=grids.reduced_dp_sgd_settings
     ),
-)
-EXPERIMENTS = [
-    Experiment(
-        f"bagging_{name}",
-        function,
-        scales,
-        tolerance,
-        grids.seconds,
-        gpu_speedup=speedup,
-    )
-    for name, function, scales, tolerance in _RUNS
-    # of VGG16 on an H100, measured
-    for speedup in [70.0 if name.startswith("cifar10") else 1.0]
 ]

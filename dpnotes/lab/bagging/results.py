@@ -27,10 +27,10 @@ from dpnotes.lab.bagging import grids
 from dpnotes.lab.bagging.experiments import EXPERIMENTS
 from dpnotes.lab.bagging.exposure import profile, tpr_at_fpr_1e3
 from dpnotes.lab.scorecard import Cell, Ours
-from dpnotes.lab.store import collect, published_store
 from dpnotes.lab.tables import (
     GAP,
     NO_BREAK,
+    OVER_SEEDS,
     Column,
     Table,
     columns,
@@ -52,14 +52,8 @@ from dpnotes.lab.verdicts import (
 )
 
 SETTING = [
-    "method",
-    "variant",
-    "subsample",
-    "sigma",
-    "target_epsilon",
-    "target_delta",
-    "answers",
-    "queries",
+    *("method", "variant", "subsample", "sigma", "target_epsilon", "target_delta"),
+    *("answers", "queries"),
 ]
 METHODS = {
     "Bagging": "bagging",
@@ -67,7 +61,12 @@ METHODS = {
     "DPSGD": "dp_sgd",
     "No Privacy": "none",
 }
-SPLITS = {"2b": "test", "3b": "rest"}
+# by table: what its rows are scored on, and the variants that stand below its cells
+SPLITS = {"2a": "test", "2b": "test", "3a": "rest", "3b": "rest"}
+VARIANTS = {
+    **dict.fromkeys(SPLITS, ("least_noise",)),
+    "3a": ("least_noise", "logistic_teachers"),
+}
 STARTS = {
     "imagenet": "ImageNet weights of VGG16",
     "cifar100_subset": "a model of CIFAR-100 (the paper starts from ImageNet)",
@@ -76,63 +75,41 @@ STARTS = {
 FRESH = {"paper": 3, "quick": 0}
 
 
-def table2a(
-    rows: pd.DataFrame, scale: str, dp_sgd: pd.DataFrame | None = None
-) -> pd.DataFrame:
-    """Table 2a, published and reproduced: its settings, further sizes that were run,
-    and DP-SGD with the least noise.
-
-    See :func:`accuracies` for the columns; ``exact_delta`` is that of bagging. Nothing
-    is published for the quick scale.
-    """
-    table = accuracies(
-        "2a",
-        rows,
-        dp_sgd,
-        variants=("least_noise",) if dp_sgd is not None else (),
-        scale=scale,
-    )
-    rank = table["method"].map([*METHODS.values()].index)
-    order = table.assign(
-        exact_delta=table["advantage"].where(table["method"] == "bagging"), rank=rank
-    )
-    return order.sort_values(
-        ["rank", "subsample", "sigma"], ascending=[True, True, False], ignore_index=True
-    )
-
-
-def table3a(
-    rows: pd.DataFrame, pate: pd.DataFrame, dp_sgd: pd.DataFrame, scale: str
-) -> pd.DataFrame:
-    """Table 3a, and below its cells the same with the least noise and with logistic
-    teachers: see :func:`accuracies`.
-
-    Nothing is published for the quick scale.
-    """
-    single = rows.query("n_models == 1 and replace")
-    return accuracies(
-        "3a",
-        single,
-        dp_sgd,
-        pate,
-        variants=("least_noise", "logistic_teachers"),
-        scale=scale,
-    )
-
-
-def cifar10(
-    table: str,
+def table(
+    name: str,
     rows: pd.DataFrame,
     dp_sgd: pd.DataFrame,
     pate: pd.DataFrame | None = None,
+    *,
+    scale: str,
 ) -> pd.DataFrame:
-    """Table 2b or 3b, and below DP-SGD's cells the same with the least noise: see
-    :func:`accuracies`.
+    """Table 2a, 2b, 3a or 3b, published and reproduced: its lines in the paper's order,
+    each variant below its cell; of Table 2a what was run besides, too.
+
+    Columns: those of :data:`SETTING` and :func:`reproduced`, block, epsilon and delta
+    (published), published (accuracy), difference (reproduced minus published),
+    exact_delta (of bagging). Nothing is published for the quick scale.
     """
-    rows, dp_sgd = (frame[frame["split"] == SPLITS[table]] for frame in (rows, dp_sgd))
-    return accuracies(
-        table, rows, dp_sgd, pate, variants=("least_noise",), scale="cifar10"
-    )
+    single = (rows["n_models"] == 1) & rows["replace"]
+    rows = rows[single & (rows["split"] == SPLITS[name])]
+    dp_sgd = dp_sgd[dp_sgd["split"] == SPLITS[name]]
+    ours = reproduced(rows, dp_sgd, pate, scale=scale)
+    lines = published(name, VARIANTS[name])
+    if scale == "quick":
+        found = lines.head(0).merge(ours, on=SETTING, how="right")
+    else:
+        # other sizes than the paper's are asked for in Table 2a alone
+        found = lines.merge(ours, on=SETTING, how="outer" if name == "2a" else "left")
+    found["seeds"] = found["seeds"].fillna(0).astype(int)
+    found["difference"] = found["reproduced"] - found["published"]
+    found["exact_delta"] = found["advantage"].where(found["method"] == "bagging")
+    if name != "2a" and scale != "quick":
+        return found
+    # lines that are not the paper's stand among the others
+    found["rank"] = found["method"].map([*METHODS.values()].index)
+    by = {"rank": True, "subsample": True, "sigma": False}
+    found = found.sort_values([*by], ascending=[*by.values()], ignore_index=True)
+    return found.drop(columns="rank")
 
 
 def reduced(rows: pd.DataFrame, dp_sgd: pd.DataFrame) -> pd.DataFrame:
@@ -141,46 +118,11 @@ def reduced(rows: pd.DataFrame, dp_sgd: pd.DataFrame) -> pd.DataFrame:
     Columns: those of :data:`SETTING`, and with the suffixes "_scratch" and "_tuned"
     those of :func:`reproduced`.
     """
-    scratch, tuned = (
-        reproduced(
-            runs(
-                *(frame[frame["split"] == split] for frame in (rows, dp_sgd)),
-                scale="reduced",
-            )
-        )
-        for split in SPLITS.values()
-    )
-    return scratch.merge(tuned, on=SETTING, suffixes=("_scratch", "_tuned"))
-
-
-def accuracies(
-    table: str,
-    rows: pd.DataFrame,
-    dp_sgd: pd.DataFrame | None,
-    pate: pd.DataFrame | None = None,
-    *,
-    variants: tuple[str, ...],
-    scale: str,
-) -> pd.DataFrame:
-    """Lines of one of the paper's tables in its order, each variant below its cell;
-    then what was run besides.
-
-    Columns: those of :data:`SETTING` and :func:`reproduced`, block, epsilon and delta
-    (published), published (accuracy), difference (reproduced minus published).
-    """
-    lines = published(table, variants)
-    ours = reproduced(runs(rows, dp_sgd, pate, scale=scale))
-    if scale == "quick":
-        merged = lines.head(0).merge(ours, on=SETTING, how="right")
-        merged = merged.sort_values(
-            "method",
-            key=lambda names: names.map([*METHODS.values()].index),
-            kind="stable",
-        )
-    else:
-        merged = lines.merge(ours, on=SETTING, how="outer" if table == "2a" else "left")
-    merged["seeds"] = merged["seeds"].fillna(0).astype(int)
-    return merged.assign(difference=merged["reproduced"] - merged["published"])
+    starts = []
+    for split in ("test", "rest"):
+        frames = (frame[frame["split"] == split] for frame in (rows, dp_sgd))
+        starts.append(reproduced(*frames, scale="reduced"))
+    return starts[0].merge(starts[1], on=SETTING, suffixes=("_scratch", "_tuned"))
 
 
 def published(table: str, variants: Iterable[str] = ()) -> pd.DataFrame:
@@ -197,103 +139,77 @@ def published(table: str, variants: Iterable[str] = ()) -> pd.DataFrame:
     lines = lines.reindex(columns=[*SETTING, "block", "epsilon", "delta", "published"])
     unpublished = dict.fromkeys(("epsilon", "delta", "published"), np.nan)
     least = lines.query("method == 'dp_sgd'")
-    least = least.assign(
-        target_epsilon=least["epsilon"],
-        target_delta=least["delta"],
-        sigma=np.nan,
-        **unpublished,
-    )
+    least = least.assign(target_epsilon=least["epsilon"], target_delta=least["delta"])
     further = {
-        "least_noise": least,
-        "logistic_teachers": lines.query("method == 'pate'").assign(**unpublished),
+        "least_noise": least.assign(sigma=np.nan),
+        "logistic_teachers": lines.query("method == 'pate'"),
     }
-    both = pd.concat(
-        [lines, *(further[name].assign(variant=name) for name in variants)]
-    ).sort_index(kind="stable")
-    return both.astype(
-        {name: float for name in both if name not in ("method", "variant")}
-    )
+    below = [further[name].assign(variant=name, **unpublished) for name in variants]
+    both = pd.concat([lines, *below]).sort_index(kind="stable")
+    return both.astype(dict.fromkeys(both.columns.difference(SETTING[:2]), float))
 
 
-def runs(
+def reproduced(
     rows: pd.DataFrame,
-    dp_sgd: pd.DataFrame | None = None,
+    dp_sgd: pd.DataFrame,
     pate: pd.DataFrame | None = None,
     *,
     scale: str,
 ) -> pd.DataFrame:
-    """Rows of the three experiments under the same columns.
+    """Rows of the three experiments, one line for each setting.
 
-    Columns: those of :data:`SETTING`; accuracy; noise (the noise multiplier used);
-    advantage (total variation that the release guarantees; where the noise is yet to be
-    calibrated, that its budget guarantees); cpu_seconds and gpu_hours (what a row that
-    was not run needs).
+    Columns: those of :data:`SETTING`; reproduced (mean accuracy), std, low, high (over
+    seeds), seeds; noise (the noise multiplier used); advantage (total variation that
+    the release guarantees; where the noise is yet to be calibrated, that its budget
+    guarantees); cpu_seconds and gpu_hours (what rows that were not run need).
     """
-    none = rows["subsample"].isna()
-    frames = [
-        _measured(rows, scale).assign(
-            method=np.where(none, "none", "bagging"), variant=""
-        )
-    ]
-    if dp_sgd is not None:
-        noise = dp_sgd["noise_multiplier"]
-        targets = {
-            "target_epsilon": dp_sgd["epsilon"],
-            "target_delta": dp_sgd["delta"],
-            "sigma": noise,
-        }
-        least = np.where(noise.isna(), "least_noise", "")
-        used = dp_sgd.get("sigma", noise)
-        frames.append(
-            _measured(dp_sgd, scale).assign(
-                method="dp_sgd", variant=least, noise=used, **targets
-            )
-        )
+    bagged = _measured(rows, scale).assign(variant="")
+    bagged["method"] = np.where(rows["subsample"].isna(), "none", "bagging")
+    noisy = _measured(dp_sgd, scale).assign(method="dp_sgd")
+    noise = noisy["noise_multiplier"]
+    noisy["variant"] = np.where(noise.isna(), "least_noise", "")
+    noisy["noise"] = noisy.get("sigma", noise)
+    noisy["sigma"] = noise  # that was asked for
+    noisy["target_epsilon"] = noisy["epsilon"]
+    noisy["target_delta"] = noisy["delta"]
+    frames = [bagged, noisy]
     if pate is not None:
-        logistic = np.where(pate["epochs"].isna(), "logistic_teachers", "")
-        queries = pate["queries"].where(pate["answers"].isna())
-        frames.append(
-            _measured(pate, scale).assign(
-                method="pate", variant=logistic, queries=queries
-            )
-        )
+        voted = _measured(pate, scale).assign(method="pate")
+        voted["variant"] = np.where(pate["epochs"].isna(), "logistic_teachers", "")
+        voted["queries"] = pate["queries"].where(pate["answers"].isna())
+        frames.append(voted)
     names = [*SETTING[2:], "accuracy", "noise", "advantage", "cpu_seconds", "gpu_hours"]
-    full = [
+    same = [
         frame.reindex(columns=[*SETTING[:2], *names]).astype(
             dict.fromkeys(names, float)
         )
         for frame in frames
     ]
-    return pd.concat(full, ignore_index=True)
-
-
-def reproduced(runs: pd.DataFrame) -> pd.DataFrame:
-    """One line for each setting of :func:`runs`.
-
-    Columns: those of :data:`SETTING`, reproduced (mean), std, low, high (over seeds),
-    seeds, and the others of :func:`runs`.
-    """
-    over_seeds = {
-        "reproduced": "mean",
-        "std": "std",
-        "low": "min",
-        "high": "max",
-        "seeds": "count",
-    }
-    others = {
-        "noise": "max",
-        "advantage": "max",
-        "cpu_seconds": "sum",
-        "gpu_hours": "sum",
-    }
-    columns: Any = {
-        name: ("accuracy", function) for name, function in over_seeds.items()
-    }
-    columns |= {name: (name, function) for name, function in others.items()}
-    table: pd.DataFrame = (
-        runs.groupby(SETTING, dropna=False, sort=False).agg(**columns).reset_index()
+    groups = pd.concat(same, ignore_index=True).groupby(
+        SETTING, dropna=False, sort=False
     )
-    return table
+    table: pd.DataFrame = groups["accuracy"].agg(**OVER_SEEDS)
+    table[["noise", "advantage"]] = groups[["noise", "advantage"]].max()
+    table[["cpu_seconds", "gpu_hours"]] = groups[["cpu_seconds", "gpu_hours"]].sum()
+    return table.reset_index()
+
+
+def _measured(rows: pd.DataFrame, scale: str) -> pd.DataFrame:
+    """Rows with the advantage of each, the stored one or from its parameters, and
+    what one that was not run needs.
+    """
+    told = []
+    for row in parameters(rows):
+        advantage = row.get("advantage")
+        if advantage is None:
+            guarantee = profile(row, grids.RECORDS[scale])
+            advantage = np.nan if guarantee is None else guarantee.advantage
+        needed = (0.0, 0.0)
+        if row.get("accuracy") is None:
+            needed = grids.seconds(row), grids.gpu_hours(row)
+        told.append((float(advantage), *needed))
+    names = ["advantage", "cpu_seconds", "gpu_hours"]
+    return rows.assign(**pd.DataFrame(told, columns=names, index=rows.index))
 
 
 def parameters(rows: pd.DataFrame) -> list[Mapping[str, Any]]:
@@ -348,49 +264,15 @@ def fixed_draws(rows: pd.DataFrame, scale: str) -> pd.DataFrame:
     ]
     points = pd.DataFrame(asked, columns=["drawn", "n_models", "subsample"])
     done = _run(rows).query("replace").merge(points, on=["n_models", "subsample"])
-    statistics = {
-        "accuracy": "mean",
-        "std": "std",
-        "low": "min",
-        "high": "max",
-        "seeds": "count",
-    }
-    columns: Any = {
-        name: ("accuracy", function) for name, function in statistics.items()
-    }
-    table: pd.DataFrame = (
-        done.groupby(["drawn", "n_models"]).agg(**columns).reset_index()
-    )
-    return table
+    groups = done.groupby(["drawn", "n_models"])["accuracy"]
+    table: pd.DataFrame = groups.agg(**OVER_SEEDS).reset_index()
+    return table.rename(columns={"reproduced": "accuracy"})
 
 
 def _run(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows on subsamples that were run."""
-    if "accuracy" not in rows:
-        rows = rows.assign(accuracy=np.nan)
-    return rows.astype({"subsample": float, "accuracy": float}).dropna(
-        subset=["subsample", "accuracy"]
-    )
-
-
-def _measured(rows: pd.DataFrame, scale: str) -> pd.DataFrame:
-    """Rows with the advantage of each, the stored one or from its parameters, and
-    what one that was not run needs.
-    """
-    asked = parameters(rows)
-    waiting = [row if row.get("accuracy") is None else None for row in asked]
-    return rows.assign(
-        advantage=[_guaranteed(row, grids.RECORDS[scale]) for row in asked],
-        cpu_seconds=[grids.seconds(row) if row else 0.0 for row in waiting],
-        gpu_hours=[grids.gpu_hours(row) if row else 0.0 for row in waiting],
-    )
-
-
-def _guaranteed(row: Mapping[str, Any], n: int) -> float:
-    if row.get("advantage") is not None:
-        return float(row["advantage"])
-    guarantee = profile(row, n)
-    return np.nan if guarantee is None else guarantee.advantage
+    rows = rows.assign(accuracy=_accuracy(rows)).astype({"subsample": float})
+    return rows.dropna(subset=["subsample", "accuracy"])
 
 
 def equals(name: str, value: str) -> str:
@@ -400,27 +282,19 @@ def equals(name: str, value: str) -> str:
 
 def method_name(row: Any) -> str:
     """What a line of a table is called, e.g. "bagging, k = 300"."""
+    if row.variant == "least_noise":
+        return "the same with the least sigma"
     if row.variant:
-        least = row.variant == "least_noise"
-        return (
-            "the same with the least sigma"
-            if least
-            else "the same with logistic teachers"
-        )
+        return "the same with logistic teachers"
     if row.method == "pate":
-        asked = (
-            f"{row.answers:.0f} answers"
-            if row.answers > 0
-            else f"{row.queries:.0f} queries"
-        )
-        return f"PATE, {asked}"
+        if row.answers > 0:
+            return f"PATE, {row.answers:.0f} answers"
+        return f"PATE, {row.queries:.0f} queries"
     if row.method == "dp_sgd":
         return f"DP-SGD, {equals('sigma', f'{row.sigma:g}')}"
-    return (
-        f"bagging, {equals('k', f'{row.subsample:,.0f}')}"
-        if row.method == "bagging"
-        else "no privacy"
-    )
+    if row.method == "bagging":
+        return f"bagging, {equals('k', f'{row.subsample:,.0f}')}"
+    return "no privacy"
 
 
 def _reduced_method(row: Any) -> str:
@@ -917,70 +791,59 @@ def cells() -> list[Cell]:
     """Cells of Tables 2 and 3, and sentences about Figures 1 and 2, in the paper's
     order.
     """
-    found, bagged, case2 = (
-        printed_tables(),
-        rows("bagging_table2a"),
-        rows("bagging_case2"),
-    )
+    bagged = rows("bagging_table2a")
+    case2 = rows("bagging_case2")
     lenders = {
         "dp_sgd": noisy(rows("bagging_equal")),
         "none": pooled(bagged[bagged["subsample"].isna()], ["epochs"]),
     }
     judged = orderings(
-        *(
-            found["2a"],
-            found["3a"],
-            fixed_draws(case2, "paper"),
-            replacement(case2, "paper"),
-        ),
-        table2b=found["2b"],
-        table3b=found["3b"],
+        printed_tables(),
+        fixed_draws(case2, "paper"),
+        replacement(case2, "paper"),
         noisy=lenders["dp_sgd"],
     )
-    sentences = {
-        claim: Ours(answer)
-        for claim, answer in zip(judged["claim"], judged["verdict"], strict=True)
-    }
+    answers = judged.set_index("claim")["verdict"]
+    sentences = {str(claim): Ours(answer) for claim, answer in answers.items()}
     return scorecard.cells("bagging", sentences, lenders=lenders)
 
 
 def printed_tables() -> dict[str, pd.DataFrame]:
-    """Tables 2 and 3 of the paper, our published rows beside: see
-    :mod:`dpnotes.lab.bagging.results`.
-    """
-    images, noise = rows("bagging_cifar10"), rows("bagging_cifar10_dp_sgd")
-    tuned = rows("bagging_case2_dp_sgd", grids.case2_dp_sgd("paper"))
-    case2 = rows("bagging_case2"), rows("bagging_pate"), tuned
-    return {
-        "2a": table2a(
+    """Tables 2 and 3 of the paper by their names, our published rows beside."""
+    images = rows("bagging_cifar10"), rows("bagging_cifar10_dp_sgd")
+    given = {
+        "2a": (
             rows("bagging_table2a"),
-            "paper",
             rows("bagging_dp_sgd", grids.dp_sgd("paper")),
         ),
-        "2b": cifar10("2b", images, noise),
-        "3a": table3a(*case2, "paper"),
-        "3b": cifar10("3b", images, noise, rows("bagging_cifar10_pate")),
+        "2b": images,
+        "3a": (
+            rows("bagging_case2"),
+            rows("bagging_case2_dp_sgd", grids.case2_dp_sgd("paper")),
+            rows("bagging_pate"),
+        ),
+        "3b": (*images, rows("bagging_cifar10_pate")),
     }
+    found = {}
+    for name, own in given.items():
+        scale = "cifar10" if "b" in name else "paper"
+        found[name] = table(name, *own, scale=scale)
+    return found
 
 
 def rows(name: str, grid: Grid | None = None) -> pd.DataFrame:
     """Published rows of an experiment of this chapter; metrics of a row that is not
     there are empty.
     """
-    chosen = next(experiment for experiment in EXPERIMENTS if experiment.name == name)
-    store = published_store(name)
-    grid = chosen.grids["paper"]() if grid is None else grid
-    return collect(chosen.function, grid, compute="stored", published=store, runs=store)
+    (chosen,) = (own for own in EXPERIMENTS if own.name == name)
+    return chosen.rows(grid)
 
 
 def orderings(
-    table2a: pd.DataFrame,
-    table3a: pd.DataFrame,
+    tables: Mapping[str, pd.DataFrame],
     fixed_draws: pd.DataFrame,
     replacement: pd.DataFrame,
     *,
-    table2b: pd.DataFrame,
-    table3b: pd.DataFrame,
     noisy: Borrowed = NOBODY,
 ) -> pd.DataFrame:
     """What the paper says is larger than what, and whether it is so here, in every pair
@@ -988,9 +851,10 @@ def orderings(
 
     Parameters
     ----------
-    table2a, table3a, fixed_draws, replacement, table2b, table3b : DataFrame
-        As the functions of :mod:`dpnotes.lab.bagging.results` give them; ``table2b`` and
-        ``table3b`` as ``cifar10``.
+    tables : mapping of str to DataFrame
+        As :func:`table` gives them, by their names.
+    fixed_draws, replacement : DataFrame
+        As the functions of these names give them.
     noisy : Borrowed
         What single runs of DP-SGD borrow. Without it comparisons with them are
         undecided.
@@ -1000,9 +864,8 @@ def orderings(
     DataFrame
         As :func:`judged` gives it.
     """
-    tables = {"2a": table2a, "3a": table3a, "2b": table2b, "3b": table3b}
     found = {
-        "2a_as_far": further_than_published(table2a, noisy),
+        "2a_as_far": further_than_published(tables["2a"], noisy),
         "figure2_equal": differences(replacement),
     }
     for name in ("2a", "2b"):

@@ -45,8 +45,8 @@ def begin(name: str, namespace: dict[str, Any]) -> tuple[Scale, Scale | None]:
     name : str
         Name of the chapter.
     namespace : dict
-        ``globals()`` of the notebook, with the parameters scale, compute, dataset and
-        target.
+        ``globals()`` of the notebook, with the parameters scale and compute and, if
+        the page takes a reader's records, dataset and target.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def begin(name: str, namespace: dict[str, Any]) -> tuple[Scale, Scale | None]:
     check_parameters(name, namespace)
     figures.use_style()
     scale, compute = namespace["scale"], namespace["compute"]
-    if not namespace["dataset"]:
+    if not namespace.get("dataset"):
         return Scale(scale, compute), None
     records = own_data.reference(namespace["dataset"], namespace["target"])
     return Scale("paper", "stored"), Scale(scale, compute, records)

@@ -17,6 +17,7 @@ import numpy as np
 from dpnotes import accounting
 from dpnotes.lab import experiment
 from dpnotes.lab._experiment import Experiment, Grid
+from dpnotes.lab._shared import origin
 from dpnotes.lab.dpbag import grids, runs
 from dpnotes.lab.dpbag.runs import PAID, Codes, Labelled, Thirds, affordable, thirds
 
@@ -224,8 +225,6 @@ def cost(*, device: str = "auto", **row: Any) -> dict[str, Any]:
         without reading the data. The memory is the largest memory of the process in
         MiB, or None if the system does not report it.
     """
-    from dpnotes.learners import device_name
-
     records = thirds(row["dataset"], row["seed"])
     runs.run.cache_clear()
     alone = row["n_teachers"] == row["n_partitions"] == 1
@@ -252,8 +251,7 @@ def cost(*, device: str = "auto", **row: Any) -> dict[str, Any]:
         "teachers_seconds": teaching,
         "students_seconds": learning,
         "peak_memory": None if first is None or second is None else max(first, second),
-        "data": records.digest,
-        "device": device_name(device),
+        **origin(records, device),
     }
 
 
@@ -284,14 +282,11 @@ def _scored(
     """What a row says of the labels that were released for the first of the rows
     asked, and of their student.
     """
-    from dpnotes.learners import device_name
-
     return {
         "labels": len(released),
         "label_accuracy": float(np.mean(released == asked.y[: len(released)])),
         **runs.scores(model, records.test),
-        "data": records.digest,
-        "device": device_name(device),
+        **origin(records, device),
     }
 
 

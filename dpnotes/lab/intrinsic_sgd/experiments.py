@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import scipy
 
-from dpnotes import data, learners, methods
+from dpnotes import data, methods
 from dpnotes._validation import Features
 from dpnotes.accounting.papers import augmenting_sigma
 from dpnotes.lab import experiment
 from dpnotes.lab._experiment import Experiment
+from dpnotes.lab._shared import origin
 from dpnotes.lab.intrinsic_sgd import audit as audits, grids, runs
 from dpnotes.lab.intrinsic_sgd.data import (
     SPLITS,
@@ -33,11 +34,6 @@ DRAWS = 2  # of the added noise for each model
 SHARED_SEED = 0  # of NumPy's old generator: the authors' code sets it before each draw
 
 Metrics = dict[str, Any]
-
-
-def _origin(setting: Setting, device: str) -> Metrics:
-    """Where a row comes from: the digest of its data, and the device."""
-    return {"data": setting.records.digest, "device": learners.device_name(device)}
 
 
 @experiment("intrinsic_sgd.sizes")
@@ -85,7 +81,7 @@ def summary(*, device: str = "auto", **row: Any) -> Metrics:
         "d": given.X.shape[1],
         "n_parameters": p,
         "longest_row": given.longest,
-        **_origin(setting, device),
+        **origin(setting.records, device),
     }
 
 
@@ -115,7 +111,7 @@ def distances(*, quantity: str, device: str = "auto", **row: Any) -> Metrics:
         "mean": float(values.mean()),
         "count": len(values),
         **percentiles,
-        **_origin(setting, device),
+        **origin(setting.records, device),
     }
 
 
@@ -182,7 +178,7 @@ def utility(
             else None
         ),
         "n_models": scores.size,
-        **_origin(setting, device),
+        **origin(setting.records, device),
     }
 
 
@@ -241,7 +237,7 @@ def draws(
         "noise_sigma": full,
         "gain": gain,
         "gap_closed": gain / gap if gap > 0 else None,
-        **_origin(setting, device),
+        **origin(setting.records, device),
     }
 
 
@@ -337,8 +333,7 @@ def _study(given: Records, seed: int, device: str, row: Mapping[str, Any]) -> Me
         "observed": runs.sensitivities(weights)["observed"],
         **runs.mean_and_std(runs.accuracies(given, weights[:, 0])),
         "longest_row": given.longest,
-        "data": given.digest,
-        "device": learners.device_name(device),
+        **origin(given, device),
     }
 
 
@@ -369,7 +364,7 @@ def cost(*, device: str = "auto", **row: Any) -> Metrics:
         "runs": setting.n_seeds * (setting.n_neighbours + 1),
         "training_seconds": training,
         "statistics_seconds": time.process_time() - start - training,
-        **_origin(setting, device),
+        **origin(setting.records, device),
     }
 
 
@@ -392,7 +387,7 @@ def trajectory(*, run: int, step: int, device: str = "auto", **row: Any) -> Metr
     return {
         "first": float(weights[first]),
         "second": float(weights[second]),
-        **_origin(setting, device),
+        **origin(setting.records, device),
     }
 
 
@@ -464,7 +459,7 @@ def audit(
         "shift": shift,
         **counts,
         **proved,
-        **_origin(setting, device),
+        **origin(setting.records, device),
     }
 
 

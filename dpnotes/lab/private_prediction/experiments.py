@@ -14,7 +14,7 @@ import numpy as np
 from dpnotes._validation import one_of
 from dpnotes.lab import experiment
 from dpnotes.lab._experiment import Experiment, Grid, Tolerance
-from dpnotes.lab._shared import as_codes, as_text, lacking, shared_rows
+from dpnotes.lab._shared import as_codes, as_text, lacking, origin, shared_rows
 from dpnotes.lab.private_prediction import grids
 
 VOTE_NETWORKS = "private_prediction_vote_networks"
@@ -106,14 +106,8 @@ def trade_off(
         **_mean_and_std(outcome.accuracies),
         "noise": float(outcome.noise),
         **told,
-        **_origin(own, device),
+        **origin(own, device),
     }
-
-
-def _origin(arrays: Any, device: str) -> dict[str, str]:
-    from dpnotes.learners import device_name
-
-    return {"data": arrays.digest, "device": device_name(device)}
 
 
 def _mean_and_std(accuracies: np.ndarray[Any, Any]) -> dict[str, float | None]:
@@ -212,7 +206,7 @@ def vote_network(
     how: dict[str, Any] = {"epochs": epochs, "seed": seed, "device": device}
     found = networks.vote_of(arrays, model, n_models, **how)
     accuracy = float(np.mean(found == arrays.y_test))
-    return {"accuracy": accuracy, "votes": as_text(found), **_origin(arrays, device)}
+    return {"accuracy": accuracy, "votes": as_text(found), **origin(arrays, device)}
 
 
 @experiment("private_prediction.network")
@@ -283,7 +277,7 @@ def network(
     return {
         **_mean_and_std((labels == arrays.y_test).mean(axis=1)),
         "noise": noise,
-        **_origin(arrays, device),
+        **origin(arrays, device),
     }
 
 
@@ -331,7 +325,7 @@ def network_setting(
         "whole_epochs": whole_epochs,
     }
     accuracy, noise = networks.setting(arrays, **given, seed=seed, device=device)
-    return {"accuracy": accuracy, "noise": noise, **_origin(arrays, device)}
+    return {"accuracy": accuracy, "noise": noise, **origin(arrays, device)}
 
 
 # of a core, for an epoch on a sixteenth of the records, and an epoch of DP-SGD

@@ -16,37 +16,6 @@ from dpnotes.lab._shared import as_codes
 from dpnotes.lab.bagging import experiments as chapter, exposure, grids, networks
 from dpnotes.lab.bagging.exposure import noise_for_tpr, tpr_at_fpr_1e3
 from dpnotes.lab.bagging.networks import load, load_public, network, public_weights
-from dpnotes.lab.store import read_store, sweep
-
-SMALL = {
-    "architecture": "vgg5",
-    "width": 2,
-    "kernel_size": 3,
-    "padding": 1,
-    "batch_size": 8,
-    "device": "cpu",
-}
-ADAM = {"optimizer": "adam", "learning_rate": 1e-3}
-PRIVATE = {"epsilon": None, "delta": None, "clipping_norm": 1.0, "learning_rate": 0.1}
-
-
-def quick(**change):
-    row = next(r for r in grids.table2a("quick", seeds=1) if r["subsample"] == 100)
-    return {**row, "epochs": 3, "device": "cpu", **change}
-
-
-def test_a_row_can_be_recomputed_and_carries_its_guarantee():
-    row = chapter.ensemble(**quick())
-    assert row == chapter.ensemble(**quick())
-    assert row["accuracy"] != chapter.ensemble(**quick(seed=1))["accuracy"]
-    assert row["delta"] == accounting.bagging(n=row["n"], subsample=100).delta(0.0)
-    assert (row["epsilon"], row["adjacency"], row["status"]) == (
-        0.0,
-        "add-remove",
-        "proved",
-    )
-    assert row["n"] == grids.RECORDS["quick"]
-    assert row["data"].startswith("digits:original:")
 
 
 def test_case_2_scores_what_is_not_public_and_starts_from_public_weights():
@@ -98,42 +67,21 @@ def test_pate_shares_its_teachers_and_counts_what_it_asks():
     assert logistic["plurality"] > 0.8
 
 
-def test_teachers_are_rows_that_rows_of_pate_share(tmp_path, monkeypatch):
-    """The votes of blocks are, bit for bit, those of all teachers at once; a sweep
-    trains each block once.
-    """
-    rows = [
-        {**row, "epochs": 3, "student_epochs": 2, "n_teachers": 14}
-        for row in grids.pate("quick", seeds=2)
-    ]
-    blocks = grids.blocks_of_teachers(rows[0])
-    assert [(block["first"], block["n_models"]) for block in blocks] == [
-        (0, 10),
-        (10, 4),
-    ]
-    assert len(grids.teachers("quick")) == 1
+def test_blocks_of_teachers_vote_as_all_teachers_at_once():
+    """Bit for bit; and rows of PATE count the votes of their blocks."""
+    short = {"epochs": 3, "student_epochs": 2, "n_teachers": 14}
+    row = {**grids.pate("quick", seeds=1)[0], **short}
+    blocks = grids.blocks_of_teachers(row)
+    assert [block["n_models"] for block in blocks] == [10, 4]
     assert len(grids.teachers("paper")) == 26  # 250 networks, and logistic regressions
     text = chapter.teachers(**{**blocks[0], "n_models": 14}, device="cpu")["votes"]
-    assert (
-        "".join(chapter.teachers(**block, device="cpu")["votes"] for block in blocks)
-        == text
-    )
-    whole = as_codes(text).reshape(14, -1)
-    made_of, as_text = [], chapter.as_text
-    monkeypatch.setattr(
-        chapter, "as_text", lambda votes: made_of.append(len(votes)) or as_text(votes)
-    )
+    parts = [chapter.teachers(**block, device="cpu")["votes"] for block in blocks]
+    assert "".join(parts) == text
+    votes = as_codes(text).reshape(14, -1)
+    counts = np.stack([(votes == label).sum(axis=0) for label in range(10)])
     chapter._votes.cache_clear()
-    store, options = tmp_path / "bagging_pate", {"device": "cpu"}
-    first = sweep(chapter.pate, rows[:1], store=store, options=options, progress=False)
-    chapter._votes.cache_clear()  # as in another process
-    second = sweep(chapter.pate, rows, store=store, options=options, progress=False)
-    assert sorted(made_of) == [4, 10]
-    assert set(second["agreement"]) == set(first["agreement"])
-    shared = read_store(tmp_path / "bagging_teachers").sort_values("first")
-    assert shared["n_models"].tolist() == [10, 4]
-    counts = np.stack([(whole == label).sum(axis=0) for label in range(10)])
-    assert first["agreement"][0] == counts.max(axis=0).mean() / 14
+    found = chapter.pate(**row, device="cpu")
+    assert found["agreement"] == counts.max(axis=0).mean() / 14
     chapter._votes.cache_clear()
 
 
@@ -206,36 +154,9 @@ def test_false_positives_are_as_set_and_only_memory_is_recognised(
 
 
 @pytest.fixture
-def images(monkeypatch):
-    """In the place of the image sets: 40 random images to train on and 30 to score,
-    the first 10 of them public.
-    """
-    rng = np.random.default_rng(0)
-    X, y = rng.random((70, 3072), dtype=np.float32), np.arange(70) % 10
-
-    def load(name, *, split="original"):
-        first = 50 if split == "bagging_public" else 40
-        parts = {"train": slice(40), "test": slice(first, None)}
-        rows = {
-            f"{letter}_{part}": array[cut]
-            for part, cut in parts.items()
-            for letter, array in (("X", X), ("y", y))
-        }
-        if split == "bagging_public":
-            rows |= {"X_public": X[40:50], "y_public": y[40:50]}
-        names = tuple("0123456789")
-        shape = {
-            "class_names": names,
-            "feature_names": None,
-            "image_shape": (3, 32, 32),
-        }
-        return data.Dataset(
-            name=name, split=split, digest=f"{name}:{split}:0", **shape, **rows
-        )
-
-    monkeypatch.setattr(data, "load", load)
+def images(random_images):
     networks.public_weights.cache_clear()
-    yield X
+    yield random_images(32, 40)
     networks.public_weights.cache_clear()
 
 
@@ -253,55 +174,6 @@ def vgg16_file(monkeypatch):
     return features
 
 
-def ensemble(**change):
-    row = {
-        **SMALL,
-        **ADAM,
-        "dataset": "cifar10",
-        "split": "test",
-        "subsample": 20,
-        "n_models": 1,
-        "replace": True,
-    }
-    return chapter.ensemble(**{**row, "epochs": 1, "seed": 0, **change})
-
-
-def test_rows_of_each_method_on_images_with_three_channels(images):
-    row = ensemble()
-    assert row == ensemble()
-    assert row["n"] == 40
-    start = {"public": "cifar100_subset", "public_epochs": 1, "public_rate": 1e-3}
-    assert ensemble(split="rest", **start)["data"] == "cifar10:bagging_public:0"
-    private = {
-        "dataset": "cifar10",
-        "split": "rest",
-        "epochs": 1,
-        "seed": 0,
-        **SMALL,
-        **PRIVATE,
-        **start,
-    }
-    assert chapter.dp_sgd(**{**private, "noise_multiplier": 2.0})["sigma"] == 2.0
-    votes = {
-        "n_teachers": 4,
-        "threshold": 0.5,
-        "sigma_threshold": 0.1,
-        "sigma_answer": 0.1,
-        "queries": 10,
-    }
-    rounds = {
-        "answers": 5,
-        "epochs": 2,
-        "student_epochs": 2,
-        "teachers_seed": 0,
-        "seed": 0,
-    }
-    answered = chapter.pate(
-        dataset="cifar10", **votes, **rounds, **SMALL, **ADAM, **start
-    )
-    assert answered["answered"] == 5
-
-
 def test_vgg16_is_the_full_one_and_starts_from_imagenet(images, vgg16_file):
     arrays, X, *_ = networks.load("cifar10", "rest", "imagenet")
     chosen = networks.network(
@@ -309,7 +181,7 @@ def test_vgg16_is_the_full_one_and_starts_from_imagenet(images, vgg16_file):
     )
     module = chosen.untrained((3, 32, 32), 10, torch.Generator().manual_seed(0))
     assert sum(value.numel() for value in module.parameters()) == 14_719_818
-    plain = torch.tensor(images[:2].reshape(-1, 3, 32, 32))
+    plain = torch.tensor(images.X_train[:2].reshape(-1, 3, 32, 32))
     expected = normalize(plain, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
     # float32
     np.testing.assert_allclose(
@@ -328,23 +200,42 @@ def test_vgg16_is_the_full_one_and_starts_from_imagenet(images, vgg16_file):
     assert names.count("GroupNorm") == names.count("Conv2d") == 13
 
 
-def test_vgg16_trains_with_and_without_privacy(images, vgg16_file):
-    full = {**SMALL, **networks.VGG16, "architecture": "vgg16", "batch_size": 4}
-    assert (
-        0
-        <= ensemble(**full, subsample=4, split="rest", public="imagenet")["accuracy"]
-        <= 1
-    )
-    private = {
-        "dataset": "cifar10",
-        "split": "test",
-        "epochs": 1,
-        "seed": 0,
-        **full,
-        **PRIVATE,
-        "batch_size": 20,
+CIFAR_100 = {"public": "cifar100_subset", "public_epochs": 1, "public_rate": 1e-3}
+VGG5 = {"architecture": "vgg5", "width": 2, "kernel_size": 3, "padding": 1}
+VGG16 = {"architecture": "vgg16", **networks.VGG16}
+
+
+@pytest.mark.parametrize("start", [VGG5, VGG5 | CIFAR_100, VGG16])
+def test_networks_for_images_train_with_and_without_noise(images, vgg16_file, start):
+    split = "rest" if "public" in start else "test"
+    common = {"dataset": "cifar10", "split": split, "epochs": 1, "seed": 0, **start}
+    common["device"] = "cpu"
+    bagged = {"subsample": 4, "n_models": 1, "replace": True, "batch_size": 4}
+    adam = {"optimizer": "adam", "learning_rate": 1e-3}
+    row = chapter.ensemble(**common, **bagged, **adam)
+    parts = {"test": "original", "rest": "bagging_public"}
+    assert row["data"] == f"cifar10:{parts[split]}:0"
+    noise = {"epsilon": None, "delta": None, "noise_multiplier": 2.0}
+    steps = {"batch_size": 20, "clipping_norm": 1.0, "learning_rate": 0.1}
+    private = chapter.dp_sgd(**common, **noise, **steps)
+    assert (private["n"], private["sigma"]) == (row["n"], 2.0) == (40, 2.0)
+
+
+def test_pate_answers_on_images_from_a_public_model(images):
+    row = {
+        **next(r for r in grids.cifar10_pate() if r["answers"]),
+        **CIFAR_100,
+        **VGG5,
+        "n_teachers": 4,
+        "threshold": 0.5,
+        "sigma_threshold": 0.1,
+        "sigma_answer": 0.1,
+        "queries": 10,
+        "answers": 5,
+        "epochs": 2,
+        "student_epochs": 2,
     }
-    assert chapter.dp_sgd(**{**private, "noise_multiplier": 2.0})["n"] == 40
+    assert chapter.pate(**row, device="cpu")["answered"] == 5
 
 
 def test_noise_exposes_the_stated_rate_and_hardly_less():

@@ -14,32 +14,12 @@ from dpnotes.lab.intrinsic_sgd import experiments, grids, results, runs
 from dpnotes.lab.intrinsic_sgd.data import located, records, resplit
 from dpnotes.lab.intrinsic_sgd.results import task_name
 from dpnotes.learners import fit_sgd
-
-TINY = {"n_seeds": 6, "n_neighbours": 4, "steps": 40}
-
-
-def setting(initial="varied", **change):
-    rows = grids.settings("quick", **TINY)
-    return {**next(row for row in rows if row["initial"] == initial), **change}
+from tests.lab.intrinsic_sgd.tiny import SIZES, setting
 
 
 @pytest.fixture(scope="module")
 def weights():
     return np.asarray(runs.trained(runs.Setting(**setting()), "cpu").all_weights)
-
-
-def test_a_row_can_be_recomputed():
-    row = experiments.summary(**setting(), device="cpu")
-    assert row["sigma"] != experiments.summary(**setting(seed=1), device="cpu")["sigma"]
-    runs.trained.cache_clear()
-    assert row == experiments.summary(**setting(), device="cpu")
-    assert (row["n"], row["n_test"], row["d"], row["n_parameters"]) == (
-        456,
-        113,
-        30,
-        31,
-    )
-    assert row["data"].startswith("breast_cancer:original:")
 
 
 def test_statistics_are_those_of_plain_loops(weights):
@@ -348,7 +328,9 @@ def test_bad_settings_are_refused_before_anything_runs(change, message):
 
 
 def test_beyond_the_largest_rate_there_is_no_bound_and_no_epsilon_from_one():
-    rows = grids.settings("quick", learning_rate=4.5, require_bound=False, **TINY)
+    rows = grids.settings(
+        "quick", learning_rate=4.5, require_bound=False, **SIZES, steps=40
+    )
     assert {row["noise"] for row in grids.utilities(rows)} == {"none", "observed"}
     summary = pd.DataFrame(
         [{**row, **experiments.summary(**row, device="cpu")} for row in rows]

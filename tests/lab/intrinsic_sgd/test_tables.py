@@ -18,59 +18,15 @@ from dpnotes.lab.intrinsic_sgd import (
     results,
     runs,
 )
-from dpnotes.lab.intrinsic_sgd.printed import intrinsic_epsilon
 from dpnotes.learners import fit_sgd
+from tests.lab.intrinsic_sgd.tiny import SIZES, training
 
 
 @pytest.fixture(scope="module")
 def stored():
     """Published rows of each experiment; a row that is not there yet is a gap."""
-    names = (
-        "summary",
-        "distances",
-        "utility",
-        "audit",
-        "hyperparameters",
-        "last_iterate",
-        "trajectories",
-    )
-    names += ("draws", "scaling", "repeats", "cost")
+    names = ("summary", "hyperparameters", "scaling", "repeats")
     return {name: published_rows(f"intrinsic_sgd_{name}") for name in names}
-
-
-def test_studies_have_the_epsilons_of_the_paper_s_formula(stored):
-    found = results.studies(stored["scaling"], stored["repeats"], stored["summary"])
-    assert found.groupby("dataset").size().to_dict() == {
-        "adult": 5,
-        "covertype": 3,
-        "mnist": 50,
-    }
-    row = found[found["dataset"] == "covertype"].iloc[0]
-    kwargs = {"sigma": row["sigma"], "delta": 1 / 378_783, "analysis": "published"}
-    bound = 0.06272400780359202
-    assert row["epsilon"] == pytest.approx(
-        intrinsic_epsilon(sensitivity=bound, **kwargs)
-    )
-    assert row["epsilon_observed"] == pytest.approx(
-        intrinsic_epsilon(sensitivity=row["observed"], **kwargs)
-    )
-    more = results.another_study(pd.Series([1.0, 2.0, 3.0]))
-    assert (more.value, more.variance, more.freedom) == pytest.approx(
-        (2.0, 1 + 1 / 3, 2.0)
-    )
-
-
-def test_epsilons_are_those_of_the_library(stored):
-    rows = results.with_epsilons(stored["summary"])
-    row = rows.query("dataset == 'covertype' and initial == 'varied'").iloc[0]
-    assert row["delta"] == 1 / 378_783
-    exact = intrinsic_epsilon(
-        sigma=row["sigma"], sensitivity=row["proved"], delta=row["delta"]
-    )
-    assert row["epsilon_proved"] == exact
-    assert row["proved"] == pytest.approx(0.11313708)
-    assert row["published"] == pytest.approx(0.06272401)
-    assert rows.query("dataset == 'mnist-unscaled'")["proved"].isna().all()
 
 
 def test_no_pair_is_farther_apart_than_proved(stored):
@@ -148,14 +104,6 @@ def test_printed_digits_follow_from_the_settings():
         assert task.n % task.batch_size  # every pass has a short batch
 
 
-TINY = {"n_seeds": 6, "n_neighbours": 4, "steps": 40}
-
-
-def setting(initial="varied", **change):
-    rows = grids.settings("quick", **TINY)
-    return {**next(row for row in rows if row["initial"] == initial), **change}
-
-
 def rare_feature(tmp_path):
     """A task in which one record alone has the last feature."""
     generator = np.random.default_rng(0)
@@ -181,11 +129,7 @@ def test_audit_of_a_feature_of_its_own_has_no_false_positives(tmp_path):
     asked = {"record": "own feature", "fit_runs": 5, "test_runs": 150, "device": "cpu"}
     found = {}
     for row in grids.settings("quick", dataset=str(path), scale_rows=True, **sgd):
-        kwargs = {
-            name: value
-            for name, value in row.items()
-            if name not in ("n_seeds", "n_neighbours")
-        }
+        kwargs = {k: v for k, v in row.items() if k not in SIZES}
         found[row["initial"]] = experiments.audit(**asked, **kwargs)
     assert found["fixed"]["true_positives"] == 150
     assert 0 < found["varied"]["true_positives"] < 150
@@ -242,11 +186,7 @@ def test_audits_train_both_data_sets_under_the_same_seeds():
     """Pairs against two trainings one by one, and the record against the place that
     it takes.
     """
-    row = {
-        k: v
-        for k, v in setting("varied").items()
-        if k not in ("n_seeds", "n_neighbours")
-    }
+    row = training("varied")
     chosen = runs.Setting(**row, n_seeds=2, n_neighbours=1)
     pair = audit.pair(chosen, "quiet direction", "cpu")
     assert np.linalg.norm(pair.record) == pytest.approx(1.0)
@@ -299,11 +239,7 @@ def test_likelihood_ratio_is_that_of_the_gaussians_it_is_given():
 
 
 def test_audit_by_likelihood_ratio_finds_a_fixed_start_and_keeps_its_level():
-    row = {
-        k: v
-        for k, v in setting("fixed").items()
-        if k not in ("n_seeds", "n_neighbours")
-    }
+    row = training("fixed")
     far = experiments.audit(
         record="quiet direction", fit_runs=150, test_runs=200, device="cpu", **row
     )

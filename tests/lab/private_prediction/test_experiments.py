@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpnotes import accounting, data, methods
+from dpnotes import accounting, methods
 from dpnotes.lab import experiments
 from dpnotes.lab._shared import as_codes
 from dpnotes.lab.experiments import paper_table
@@ -21,7 +21,6 @@ from dpnotes.lab.private_prediction import (
     networks,
     results,
     runs,
-    runs as arrays,
 )
 from dpnotes.lab.private_prediction.grids import GRIDS, METHODS, point
 from dpnotes.lab.private_prediction.results import (
@@ -29,10 +28,8 @@ from dpnotes.lab.private_prediction.results import (
     crossing,
     crossing_in_words,
     loss_noise,
-    noise_by_answers,
     put_together,
     series,
-    volume_regularisers,
     vote_attack,
 )
 from dpnotes.lab.store import published_store, read_store, sweep
@@ -46,9 +43,9 @@ def digits(method, **changed):
 
 
 def test_tasks_lie_in_the_ball_and_vary_as_asked():
-    whole = arrays.task("digits")
+    whole = runs.task("digits")
     assert (len(whole.X), whole.X.shape[1], whole.n_classes) == (1442, 64, 10)
-    few = arrays.task("digits", n=100, d=5, n_classes=3)
+    few = runs.task("digits", n=100, d=5, n_classes=3)
     assert (few.X.shape, few.n_classes, set(few.y), set(few.y_score)) == (
         (100, 5),
         3,
@@ -67,15 +64,15 @@ def test_tasks_lie_in_the_ball_and_vary_as_asked():
 
 
 def test_deformed_rows_depend_on_their_number_alone():
-    X = arrays.data.load("digits").X_train[:50]
-    many, few = arrays.deformed(X, 120, side=8), arrays.deformed(X, 70, side=8)
+    X = runs.data.load("digits").X_train[:50]
+    many, few = runs.deformed(X, 120, side=8), runs.deformed(X, 70, side=8)
     np.testing.assert_array_equal(many[:70], few)
     assert many.min() >= 0
     assert many.max() <= 1
     assert np.abs(many[:50] - X).max() > 0.1
     # the second copy of a row is another one
     assert np.abs(many[:20] - many[50:70]).max() > 0.1
-    larger = arrays.task("digits", n=1500)
+    larger = runs.task("digits", n=1500)
     assert len(larger.X) == len(larger.y) == 1500
     assert larger.y[1442] == larger.y[0]
 
@@ -94,7 +91,7 @@ def test_deformed_rows_depend_on_their_number_alone():
     ],
 )
 def test_rows_are_what_the_estimators_do(kind, given, repeats):
-    own = arrays.task("digits")
+    own = runs.task("digits")
     method = next(name for name in METHODS if name.replace("_", "") == kind.lower())
     row = chapter.trade_off(**digits(method, **given, repeats=repeats))
     options = {"epsilon": 20.0, **given, "adjacency": "add-remove", "device": "cpu"}
@@ -113,12 +110,12 @@ def test_rows_are_what_the_estimators_do(kind, given, repeats):
 
 def test_settings_are_chosen_on_training_rows_alone(monkeypatch):
     """Test labels are replaced by noise: what is chosen must not change."""
-    own = arrays.task("digits")
-    shuffled = arrays.Task(
+    own = runs.task("digits")
+    shuffled = runs.Task(
         own.X, own.y, own.X_score, own.y_score[::-1].copy(), own.n_classes, own.digest
     )
     first = chapter.trade_off(**digits("model_sensitivity"))
-    monkeypatch.setattr(arrays, "task", lambda *_, **__: shuffled)
+    monkeypatch.setattr(runs, "task", lambda *_, **__: shuffled)
     second = chapter.trade_off(**digits("model_sensitivity"))
     assert first["chosen_l2"] == second["chosen_l2"]
     assert first["accuracy"] > 0.7 > 0.3 > second["accuracy"]
@@ -126,7 +123,7 @@ def test_settings_are_chosen_on_training_rows_alone(monkeypatch):
 
 def test_climbing_ends_at_the_best_of_a_hill_and_tries_few():
     own, heights = (
-        arrays.task("digits"),
+        runs.task("digits"),
         {"a": (1, 2, 3, 4, 3, 2), "b": (9, 8, 7, 6, 5, 4), "c": (0, 0, 0, 0, 0, 0)},
     )
     tried = []
@@ -150,25 +147,10 @@ def test_climbing_ends_at_the_best_of_a_hill_and_tries_few():
 
 
 @pytest.fixture
-def images(monkeypatch):
-    """In the place of CIFAR-10: 48 random images to train on, 20 to score; networks
-    of one epoch.
-    """
-    rng = np.random.default_rng(0)
-    X, y = rng.random((68, 192), dtype=np.float32), np.arange(68) % 10
-    shape = {
-        "class_names": tuple("0123456789"),
-        "feature_names": None,
-        "image_shape": (3, 8, 8),
-    }
-    split = {"X_train": X[:48], "y_train": y[:48], "X_test": X[48:], "y_test": y[48:]}
-    images = data.Dataset(
-        name="cifar10", split="original", digest="cifar10:0", **shape, **split
-    )
-    monkeypatch.setattr(data, "load", lambda name: images)
+def images(random_images, monkeypatch):
     monkeypatch.setattr(networks, "BATCH", 12)
     monkeypatch.setattr(grids, "VOTERS", 3)
-    return images
+    return random_images(8, 48)
 
 
 def test_networks_of_a_vote_are_rows_that_all_votes_share(
@@ -251,13 +233,10 @@ def test_the_clipping_norm_is_chosen_on_held_out_rows(images, monkeypatch):
     assert not results.clipping_norms(
         rows.assign(accuracy=rows["accuracy"].replace(0.9, np.nan))
     )["chosen"].any()
-
-
-def test_the_clipping_norm_in_use_is_that_of_the_stored_rows():
-    chosen = results.clipping_norms(
-        experiments.rows("private_prediction_network_settings")
-    ).query("chosen")
-    assert chosen["clipping_norm"].tolist() in ([], [grids.CLIPPING_NORM])
+    # the norm in use is that of the stored rows, once all are there
+    stored = experiments.rows("private_prediction_network_settings")
+    used = results.clipping_norms(stored).query("chosen")
+    assert used["clipping_norm"].tolist() in ([], [grids.CLIPPING_NORM])
 
 
 def made_up(accuracy, **changed):
@@ -404,70 +383,19 @@ def test_thirty_arrows(asked):
     assert ours["T", "privacy failure probability delta"] == "down"
 
 
-def test_noise_by_answers():
-    """Values of theory: 5.297 times too much noise at 100 answers, none at one; the
-    released model does not grow.
-    """
-    table = noise_by_answers((1, 100), epsilon=1.0, delta=1e-5).set_index("answers")
-    assert table.loc[100, "ratio"] == pytest.approx(5.29674416, rel=1e-6)
-    assert table.loc[1, "ratio"] == pytest.approx(1.0, rel=1e-9)
-    assert table.loc[100, "exact"] == pytest.approx(
-        10 * table.loc[100, "model"], rel=1e-9
-    )
-    assert table.loc[100, "lead"] == pytest.approx(
-        math.log(19) / 0.02472108218, rel=1e-6
-    )
-    assert table.loc[100, "published_lead"] == pytest.approx(
-        math.log(19) / 0.02040585129, rel=1e-6
-    )
-
-
-def test_regularisers_by_closed_form():
-    table = volume_regularisers((2, 10, 100), epsilon=1.0).set_index("n_classes")
-    assert table["least"].tolist() == pytest.approx(
-        [0.7707470413, 1.750462939, 1.975004209], rel=1e-8
-    )
-    assert table["published"].tolist() == [2.0, 10.0, 100.0]
-
-
 def test_noise_in_the_loss():
-    """Test vectors of theory; at n l2 = 600 the volume costs 0.0015, and a
-    class-wise density leaves rate 0.4993.
-    """
+    """At n l2 = 600 the volume costs 0.0015; a pure density by its variance."""
     setting = {"n": 60_000, "d": 784, "n_classes": 10, "epsilon": 1.0}
-    table = loss_noise((1e-2, 1e-5), deltas=(0.0, 1e-5), **setting)
-    assert table["volume"].tolist()[:2] == pytest.approx([0.0014998750, 0.5], rel=1e-6)
-    pure, normal = table.iloc[0], table.iloc[2]
-    assert (
-        pure["published"]
-        == pure["split"]
-        == pytest.approx(math.sqrt(7841) * 2 * math.sqrt(2), rel=1e-9)
-    )
-    assert pure["tight"] == pytest.approx(
-        2 * math.sqrt(785) / (1 - 0.0014998750), rel=1e-8
-    )
-    assert [normal["published"], normal["split"]] == pytest.approx(
-        [14.25823139, 13.5321616], rel=1e-8
-    )
-    assert normal["published"] / normal["ratio"] == pytest.approx(
-        normal["tight"], rel=1e-12
-    )
-    # that of one shift of norm sqrt(2), and a union bound over nine
-    assert 5.2759 < normal["tight"] < 5.95
+    table = loss_noise((1e-2, 1e-5), deltas=(0.0,), **setting)
+    assert table["volume"].tolist() == pytest.approx([0.0014998750, 0.5], rel=1e-6)
+    pure = table.iloc[0]
+    published = math.sqrt(7841) * 2 * math.sqrt(2)
+    assert pure[["published", "split"]].tolist() == pytest.approx([published] * 2)
+    tight = 2 * math.sqrt(785) / (1 - pure["volume"])
+    assert pure["tight"] == pytest.approx(tight, rel=1e-8)
 
 
-def test_attack_catches_the_published_vote_only():
-    table = vote_attack(epsilon=1.0, n_models=4, trials=20_000, seed=0).set_index(
-        "analysis"
-    )
-    assert list(table["caught"]) == [True, False]
-    assert (table["audited"] <= table["exact"]).all()
-    assert (
-        table.loc["tight", "exact"]
-        <= 1.0
-        < 1.85
-        < table.loc["published", "exact"]
-        <= 2.0
-    )
+def test_an_attack_without_power_catches_nothing():
     few = vote_attack(epsilon=1.0, n_models=4, trials=50, seed=0)
-    assert list(few["caught"]) == [False, False]  # without power nothing is caught
+    assert (few["audited"] < few["exact"]).all()
+    assert not few["caught"].any()

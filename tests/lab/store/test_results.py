@@ -311,16 +311,3 @@ def test_floats_may_differ_by_a_billionth_and_metrics_by_their_tolerance(
     report = verify(drifting, tmp_path / "toy", sample=rows, tolerance={"y": tolerance})
     assert report["agrees"].tolist() == [agrees]
     assert report["difference"].tolist() == [now - stored]
-
-
-def test_verify_takes_the_rows_that_it_is_told(tmp_path):
-    grid = [{"index": index} for index in range(4)]
-    rows = sweep(toys.plain, grid, store=tmp_path / "toy", progress=False)[
-        "row"
-    ].tolist()
-    report = verify(
-        toys.plain, tmp_path / "toy", sample=[rows[3], rows[1]], tolerance={}
-    )
-    assert report["row"].unique().tolist() == [rows[3], rows[1]]
-    with pytest.raises(StoreError, match="no row 'lost'"):
-        verify(toys.plain, tmp_path / "toy", sample=["lost"], tolerance={})
