@@ -148,18 +148,12 @@ def without_data(listed: Iterable[Task]) -> dict[str, int]:
     return dict(Counter(" ".join(sorted(task.needs)) for task in listed if task.needs))
 
 
-def sample(
-    listed: Sequence[Task],
-    size: int,
-    *,
-    cheapest: bool = False,
-    seed: int | None = None,
-) -> list[Task]:
+def sample(listed: Sequence[Task], size: int, *, cheapest: bool) -> list[Task]:
     """Choose rows at random, or those that took the least time."""
     size = min(size, len(listed))
     if cheapest:
         return sorted(listed, key=lambda task: task.seconds)[:size]
-    return random.Random(seed).sample(listed, size)
+    return random.sample(listed, size)
 
 
 def _cheapest_first(left: Iterable[Task]) -> list[Task]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import os
-import shlex
 import sys
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,10 +23,12 @@ from dpnotes._extras import MissingExtra
 
 _LISTED = 10  # missing rows that `results status` names of each experiment
 
-_PARAMETER = "Override a chapter parameter; may be given several times."
-_OUT = (
-    "Folder for the executed chapter and its rows.  [default: runs in the book's"
-    " folder, or $DPNOTES_RUNS]"
+_OUT = click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    envvar="DPNOTES_RUNS",
+    help="Folder for executed chapters and rows.  [default: runs in the book's"
+    " folder, or $DPNOTES_RUNS]",
 )
 _STORE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _TARGET = click.option(
@@ -42,7 +43,7 @@ _JOBS = click.option(
     type=int,
     default=1,
     show_default=True,
-    help="Fits at a time; -1 for all cores.",
+    help="Rows or fits at a time; -1 for all cores.",
 )
 
 
@@ -141,14 +142,9 @@ def build(strict: bool, force: bool, jobs: int, pdf: bool) -> None:
     nargs=2,
     multiple=True,
     metavar="NAME VALUE",
-    help=_PARAMETER,
+    help="Override a chapter parameter; may be given several times.",
 )
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    envvar="DPNOTES_RUNS",
-    help=_OUT,
-)
+@_OUT
 @click.option(
     "--list",
     "listed",
@@ -209,16 +205,7 @@ def run(
         try:
             seconds = chapters.execute(chosen, parameters, notebook, echo=True)
         except KeyboardInterrupt:
-            same = shlex.join(
-                [
-                    "dpnotes",
-                    "run",
-                    chapter,
-                    *(word for pair in given for word in ("-p", *pair)),
-                ]
-            )
-            same += f" --out {shlex.quote(str(out))}" if out else ""
-            _interrupted(f"finished results are saved; to continue: {same}")
+            _interrupted("finished rows are saved; the same command continues")
         click.echo(f"{chosen.name}: {seconds:.1f} s")
     click.echo(_short(notebook))
     for rows in sorted(
@@ -286,11 +273,6 @@ def results_status(everything: bool) -> None:
 @results.command("run")
 @click.argument("names", nargs=-1, metavar="[NAME|CHAPTER]...")
 @click.option(
-    "--hours",
-    type=click.FloatRange(min=0.0, min_open=True),
-    help="Time budget; --minutes adds to it.",
-)
-@click.option(
     "--minutes",
     type=click.FloatRange(min=0.0, min_open=True),
     help="Time budget.  [default: none]",
@@ -301,23 +283,10 @@ def results_status(everything: bool) -> None:
     default="auto",
     show_default=True,
 )
-@click.option(
-    "-j",
-    "--jobs",
-    type=int,
-    default=1,
-    show_default=True,
-    help="Rows at a time; -1 for all cores.",
-)
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    envvar="DPNOTES_RUNS",
-    help=_OUT,
-)
+@_JOBS
+@_OUT
 def results_run(
     names: Sequence[str],
-    hours: float | None,
     minutes: float | None,
     device: str,
     jobs: int,
@@ -338,21 +307,20 @@ def results_run(
 
     if out:
         os.environ["DPNOTES_RUNS"] = str(out.absolute())
-    seconds = 3600 * (hours or 0.0) + 60 * (minutes or 0.0)
+    seconds = 60 * minutes if minutes else math.inf
     try:
-        done = backlog.fill(
-            names, seconds=seconds or math.inf, device=device, n_jobs=jobs
-        )
+        done = backlog.fill(names, seconds=seconds, device=device, n_jobs=jobs)
     except KeyboardInterrupt:
         _interrupted("finished rows are saved; the same command continues")
     click.echo(f"{done.finished} rows finished")
     if done.left:
-        first, total = done.left[0], _duration(sum(task.seconds for task in done.left))
-        cheapest = (
-            f"the cheapest (from {first.experiment.name}) would take"
-            f" {_duration(first.seconds)}"
+        first = done.left[0]
+        total = sum(task.seconds for task in done.left)
+        click.echo(
+            f"{len(done.left)} rows left out: the cheapest (from"
+            f" {first.experiment.name}) would take {_duration(first.seconds)}, all"
+            f" together {_duration(total)}"
         )
-        click.echo(f"{len(done.left)} rows left out: {cheapest}, all together {total}")
     for name, count in done.without_data.items():
         click.echo(
             f"{count} rows need data that are not here: dpnotes data fetch {name}"
@@ -411,15 +379,9 @@ def adopt(paths: Sequence[Path], replace: bool) -> None:
             replace=replace,
         )
         text = f"{_short(destination)}: {new} new rows, {same} were there already"
-        others = len(sweep.read_store(path)) - new - same
-        click.echo(
-            text
-            + (
-                f"; {others} rows outside the paper's grid stay in {_short(path)}"
-                if others
-                else ""
-            )
-        )
+        if others := len(sweep.read_store(path)) - new - same:
+            text += f"; {others} rows outside the paper's grid stay in {_short(path)}"
+        click.echo(text)
 
 
 @results.command()
@@ -432,9 +394,6 @@ def adopt(paths: Sequence[Path], replace: bool) -> None:
     help="Rows from each experiment.",
 )
 @click.option(
-    "--seed", type=int, help="Seed of the sample.  [default: a new sample each time]"
-)
-@click.option(
     "--cheapest", is_flag=True, help="Take the cheapest rows instead of random rows."
 )
 @click.option(
@@ -443,9 +402,7 @@ def adopt(paths: Sequence[Path], replace: bool) -> None:
     show_default=True,
     help="Save the findings next to the results.",
 )
-def verify(
-    names: Sequence[str], sample: int, seed: int | None, cheapest: bool, keep: bool
-) -> None:
+def verify(names: Sequence[str], sample: int, cheapest: bool, keep: bool) -> None:
     """Compute a random sample of published rows again, and compare the results.
 
     Without NAME, the command covers every experiment that has published rows. It leaves
@@ -467,7 +424,7 @@ def verify(
                 f"{experiment.name}: {len(rows) - len(here)} of {len(rows)} rows need"
                 f" data that are not here: dpnotes data fetch {' '.join(needed)}"
             )
-        drawn = backlog.sample(here, sample, cheapest=cheapest, seed=seed)
+        drawn = backlog.sample(here, sample, cheapest=cheapest)
         if not drawn:
             continue
         computed += len(drawn)
@@ -618,21 +575,16 @@ def audit(training: str, table: Path, keep: Path | None, **given: Any) -> None:
     try:
         report = audit_table(training, table, keep=keep, **given)
     except KeyboardInterrupt:
-        saved = (
-            f"the findings are saved in {keep}; the same command continues from there"
-        )
-        _interrupted(
-            saved if keep else "nothing was saved; --keep FILE saves the findings"
-        )
+        saved = "nothing was saved; --keep FILE saves the findings"
+        if keep:
+            saved = f"the findings are saved in {keep}; the same command continues"
+        _interrupted(saved)
     # of the script, too: none may look like a claim that is refuted
     except Exception as error:
         if context.find_root().params["traceback"]:
             traceback.print_exc()
-        click.echo(
-            "Error:"
-            f" {error if _foreseen(error) else f'{type(error).__name__}: {error}'}",
-            err=True,
-        )
+        kind = "" if _foreseen(error) else f"{type(error).__name__}: "
+        click.echo(f"Error: {kind}{error}", err=True)
         context.exit(2)
     click.echo(report)
     context.exit(int(report.refuted))

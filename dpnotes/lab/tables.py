@@ -312,36 +312,32 @@ def show(
     pandas Styler
         The styled table.
     """
-    names = {
-        column: _with_formulas((names or {}).get(column, column))
-        for column in frame.columns
-    }
-    gaps, shown = dict(gaps or {}), frame.copy()
-    for column in shown.columns[
-        [not pd.api.types.is_numeric_dtype(frame[c].dtype) for c in frame.columns]
-    ]:
-        shown[column] = frame[column].map(_with_formulas)
-    shown = shown.rename(columns=names)
-    style = shown.style.hide(axis="index").set_caption(_with_formulas(caption))
+    headings = [(names or {}).get(column, column) for column in frame.columns]
+    shown = frame.copy()
+    for column in frame.columns:
+        if not pd.api.types.is_numeric_dtype(frame[column].dtype):
+            shown[column] = frame[column].map(_with_formulas)
+    # columns keep their names, which are unique, under headings that may not be
+    style = shown.style.hide(axis="index").relabel_index(
+        [_with_formulas(heading) for heading in headings], axis="columns"
+    )
+    style = style.set_caption(_with_formulas(caption))
     style = style.set_table_attributes('class="dataframe dpnotes-table"')
     style = style.set_td_classes(shown.map(lambda value: STANDINGS.get(value, "")))
+    right: Any = [{"selector": "th, td", "props": [("text-align", "right")]}]
+    right.append({"selector": "td", "props": [("white-space", "nowrap")]})
     for column in frame.columns:
+        dtype = frame[column].dtype
         pattern = (formats or {}).get(column)
-        if pattern is None and pd.api.types.is_float_dtype(frame[column].dtype):
+        if pattern is None and pd.api.types.is_float_dtype(dtype):
             pattern = "{:.4g}"
         style = style.format(
             None if pattern is None else partial(written, pattern),
-            subset=[names[column]],
-            na_rep=gaps.get(column, ""),
+            subset=[column],
+            na_rep=(gaps or {}).get(column, ""),
         )
-    for column in shown.columns[
-        [pd.api.types.is_numeric_dtype(frame[c].dtype) for c in frame.columns]
-    ]:
-        right: Any = {
-            column: [{"selector": "th, td", "props": [("text-align", "right")]}]
-        }
-        right[column].append({"selector": "td", "props": [("white-space", "nowrap")]})
-        style = style.set_table_styles(right, overwrite=False)
+        if pd.api.types.is_numeric_dtype(dtype):
+            style = style.set_table_styles({column: right}, overwrite=False)
     return style
 
 

@@ -11,7 +11,7 @@ from matplotlib import pyplot as plt
 
 from dpnotes import accounting
 from dpnotes.lab import figures, tables
-from dpnotes.lab.tables import Column, Table, show
+from dpnotes.lab.tables import Column, Table, columns, show
 
 PUBLISHED = pd.DataFrame({"k": [1.0, 2.0], "accuracy": [0.5, 0.6]})
 ROWS = pd.DataFrame(
@@ -167,6 +167,11 @@ def test_labels_are_shown_and_other_values_stay():
     assert ">none<" not in page
     assert "by</th>" in page
     assert "method" not in page
+
+
+def test_two_columns_may_have_one_heading():
+    same = columns("{:.1f}", sigma="value", accuracy="value")
+    assert shown(Table("Values.", same)).count(">value</th>") == 2
 
 
 @pytest.mark.parametrize("name", ["accuracy", "absent"])
