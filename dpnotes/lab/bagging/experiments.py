@@ -105,6 +105,7 @@ def ensemble(
         release; data; device.
     """
     task = load(dataset, split, start.get("public"))
+    # one learner, of which Bagging makes the copies
     learner = network(task[0], epochs=epochs, device=device, random_state=seed, **start)
     if subsample is None:
         model: Any = learner.fit(*task[1:3])
@@ -132,6 +133,7 @@ def about(
     records = len(images.X_train) if n is None else n
     guarantee = dict.fromkeys(("epsilon", "delta", "adjacency")) | {"status": "none"}
     if hasattr(model, "profile_"):
+        # delta is the same at every epsilon, so epsilon = 0 says all
         at_zero = model.profile_.delta(0.0)
         guarantee = _guarantee(model.profile_, epsilon=0.0, delta=at_zero)
     return {"n": records, **guarantee, **origin(images, device)}
@@ -180,6 +182,7 @@ def dp_sgd(
         status; data; device.
     """
     start: dict[str, Any] = dict(given)
+    # what is left decides the network
     steps = {name: start.pop(name) for name in Steps.__annotations__ if name in start}
     task = load(dataset, split, start.get("public"))
     # names are checked without it, too
@@ -228,6 +231,7 @@ def teachers(
 
     arrays, X, y, *_ = load(dataset, "rest", start.get("public"))
     X_public, y_public = load_public(dataset, start.get("public"))
+    # all shards are drawn, whichever teachers are asked for
     own = shards(len(X), n_teachers, seed)
     subsets = [
         np.flatnonzero(own == teacher) for teacher in range(first, first + n_models)
@@ -240,6 +244,7 @@ def teachers(
             first,
         )
     else:
+        # of 240 records: too small for a GPU
         learner = LogisticClassifier(l2=l2, device="cpu")
     voted = learner.fit_many(X, y, subsets, **given).votes(X_public)
     return {
@@ -254,6 +259,7 @@ def _votes(device: str, **parameters: Any) -> np.ndarray[Any, Any]:
     """Votes of all teachers of a row of :func:`pate`, shape [n_teachers, n_public]."""
     grid = grids.blocks_of_teachers(parameters)
     store = (
+        # each store holds teachers of one image set
         "bagging_cifar10_teachers"
         if parameters["dataset"] == "cifar10"
         else "bagging_teachers"
@@ -352,11 +358,13 @@ def pate(
     ).fit(X, y, public=X_public, shards=shards(len(X), n_teachers, teachers_seed))
     answered = np.flatnonzero(model.answered_)
     # [n_classes, n_public]
+    # votes of all teachers on all public rows, asked or not
     counts = np.stack(
         [(voted == label).sum(axis=0) for label in range(arrays.n_classes)]
     )
     told = {
         "answered": len(answered),
+        # the aggregator stops at its last answer, else it was asked all queries
         "asked": int(answered[-1]) + 1 if len(answered) == answers else queries,
         "correct_fraction": (
             float(np.mean(model.labels_ == y_public[answered]))
@@ -443,16 +451,20 @@ def membership(
         device=device,
         **start,
     )
+    # the attacker's reference networks come first
     half = n_networks // 2
     reference, undrawn = found.confidence[:half], ~found.drawn[:half]
     score, calibration = found.confidence[half:], reference
     if attack == "likelihood-ratio":
+        # a threshold must be set on scores of the same kind
         calibration = np.stack(
             [standardised(reference, undrawn, index) for index in range(half)]
         )
         mean, std = moments(reference, undrawn)
         score = (score - mean) / std
+    # who is counted: the mislabelled or the others, of the attacked networks
     member, counted = found.drawn[half:], found.mislabelled == mislabelled
+    # the rate is set where nobody was drawn, as the attacker sees it
     called = score > np.quantile(calibration[undrawn], 1 - false_positive_rate)
     rates = [
         called[i, counted & member[i]].mean()
@@ -511,6 +523,7 @@ def confidences(
 
     arrays, X, y, _, _ = load(dataset, "test")
     generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
+    # the attack is strongest on wrong labels, which only memory can know
     changed = np.zeros(len(X), dtype=np.bool_)
     changed[generator.choice(len(X), size=round(flipped * len(X)), replace=False)] = (
         True
@@ -523,12 +536,14 @@ def confidences(
     subsets = draw_subsets(
         len(X), subsample=subsample, n_models=n_networks, replace=True, seed=seed
     )
+    # nonmembers, for the false-positive rate
     further = generator.choice(len(X), size=min(others, len(X)), replace=False)
     rows = np.unique(np.concatenate([subsets[n_networks // 2 :].ravel(), further]))
     learner = network(arrays, **training)
     fitted = learner.fit_many(
         X, labels, subsets, n_classes=arrays.n_classes, seed=seed
     ).networks
+    # which logit is that of the record's own label
     own = np.arange(arrays.n_classes) == labels[rows, None]
     confidence = np.empty((n_networks, len(rows)))
     for index in range(n_networks):
@@ -537,6 +552,7 @@ def confidences(
             .logits(learner.as_images(X[rows]), device=training["device"])[0]
             .astype(np.float64)
         )
+        # log p - log(1 - p): nearly normal, as the likelihood ratio needs
         confidence[index] = logits[own] - logsumexp(
             np.where(own, -np.inf, logits), axis=1
         )
@@ -550,6 +566,7 @@ def moments(confidence: Floats, undrawn: NDArray[np.bool_]) -> tuple[Floats, Flo
     """
     count = undrawn.sum(axis=0)
     mean = (confidence * undrawn).sum(axis=0) / np.maximum(count, 1)
+    # of a sample: one less than the number of networks
     square = ((confidence - mean) ** 2 * undrawn).sum(axis=0) / np.maximum(count - 1, 1)
     return mean, np.maximum(np.sqrt(square), LEAST_STD)
 
@@ -558,6 +575,7 @@ def standardised(confidence: Floats, undrawn: NDArray[np.bool_], index: int) -> 
     """Confidence of one network, standardised by the others that did not draw the
     record, [records].
     """
+    # a network must not standardise itself
     rest = np.arange(len(confidence)) != index
     mean, std = moments(confidence[rest], undrawn[rest])
     return np.asarray((confidence[index] - mean) / std)
@@ -615,7 +633,9 @@ def private_base(
     one_of("mode", mode, ("bare", "bagged", "direct"))
     task = _in_the_unit_ball(dataset, split)
     arrays, X, y, *_ = task
+    # without replacement, the chance that a record is drawn
     n, rate = len(X), subsample / len(X)
+    # the same seed draws the same records in both modes
     drawn = draw_subsets(n, subsample=subsample, n_models=1, replace=False, seed=seed)[
         0
     ]
@@ -639,10 +659,14 @@ def private_base(
         profile = accounting.subsampled(model.profile_, n=n, subsample=subsample)
     else:
         model = ModelSensitivity(
-            math.log1p(rate * math.expm1(epsilon)), rate * delta, **options
+            # what amplification gives the bagged mode, spent directly
+            math.log1p(rate * math.expm1(epsilon)),
+            rate * delta,
+            **options,
         ).fit(X, y)
         profile = model.profile_
     told = {"tpr_at_fpr_1e3": exposure.tpr_at_fpr_1e3(profile), **_guarantee(profile)}
+    # at so small a delta the bare subsample has no epsilon
     release = profile.epsilon(rate * delta) if mode != "bare" else None
     return _scored(task, model, device, release_epsilon=release, **told)
 
@@ -715,6 +739,7 @@ def _features(dataset: str, split: str) -> Task:
     from dpnotes.preprocessing import OrientedGradients
 
     arrays, X, y, X_score, y_score = load(dataset, split)
+    # a fixed function of each image: it costs no privacy
     hog = OrientedGradients(arrays.image_shape or ())
     return arrays, hog.fit_transform(X), y, hog.fit_transform(X_score), y_score
 
@@ -832,6 +857,7 @@ _BAGGED = {"accuracy": 0.01, "delta": 1e-12}
 _CASE_2 = {"accuracy": 0.02, "delta": 1e-12}
 _NOISY = {"accuracy": 0.03, "sigma": 1e-3, "advantage": 1e-4}
 _CALIBRATED = {"accuracy": 0.02, "sigma": 2e-3, "advantage": 1e-3}
+# a vote that turns changes who is answered from there on
 _VOTED = {
     "accuracy": 0.05,
     "answered": 5,

@@ -57,6 +57,7 @@ DATASETS = {
 RECORDS_OF = {"mnist": 60_000, "digits": 1442, "cifar10": 50_000}
 RECORDS = {scale: RECORDS_OF[dataset] for scale, dataset in DATASETS.items()}
 SUBSAMPLES = {"paper": (300, 500, 1000, 5000, 10_000), "quick": (50, 100, 200)}
+# the paper's, of Table 3a
 CASE_2 = {"paper": (500, 1000, 5000), "quick": (50, 100)}  # Table 3a, Figure 2
 # of Figure 2: the rule that judges it had seen three of each
 MORE_SEEDS = {500: 10, 1000: 10, 5000: 13}
@@ -64,6 +65,7 @@ MORE_SEEDS = {500: 10, 1000: 10, 5000: 13}
 TUNING: dict[tuple[str, float], tuple[int | None, ...]] = {
     ("adam", 3e-5): (500, 1000, 5000, None),
     ("adam", 1e-5): (500,),
+    # tried at the smallest size alone: it missed there, which rejects it
     ("momentum", 1e-3): (500,),
 }
 MODELS: dict[str, dict[int, tuple[int, ...]]] = {  # Figure 1: N for each N k
@@ -74,6 +76,7 @@ MODELS: dict[str, dict[int, tuple[int, ...]]] = {  # Figure 1: N for each N k
     },
     "quick": {100: (1, 2, 5)},
 }
+# the smallest two of Table 2b
 REDUCED_SIZES = (1000, 5000)
 # The paper names two convolutions with pooling and one linear layer on MNIST, VGG16 on
 # CIFAR-10, and 100 epochs. The rest is chosen on held-out training rows, never on the
@@ -81,6 +84,7 @@ REDUCED_SIZES = (1000, 5000)
 # chapter. No augmentation or weight decay (the paper names none).
 ARCHITECTURES: Settings = {
     "paper": {"width": 16, "kernel_size": 5, "padding": 0},
+    # digits have 8 x 8 pixels, which 5 x 5 kernels would leave nothing of
     "quick": {"width": 16, "kernel_size": 3, "padding": 1},
     "cifar10": {"architecture": "vgg16", **VGG16},
     "reduced": {"architecture": "vgg5", "width": 16, "kernel_size": 3, "padding": 1},
@@ -120,6 +124,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "paper": ("fashion_mnist",),
     "cifar10": (IMAGENET, "cifar100_subset"),
 }
+# the paper's factor, for all methods that go on from a public model
 FINE_TUNING = 0.1
 # Batch and clipping norm of DP-SGD on MNIST are the defaults of the public example of
 # the library that the paper uses (TensorFlow Privacy), and so is the rate, which suits
@@ -160,6 +165,7 @@ PATE: Settings = {
         "sigma_answer": 2.0,
     },
 }
+# half a minute on a core: a killed run loses no more
 TEACHERS_A_ROW = 10
 TEACHER = (  # parameters of PATE that decide its teachers, beside their number and seed
     "dataset",
@@ -176,6 +182,7 @@ TEACHER = (  # parameters of PATE that decide its teachers, beside their number 
     "public_epochs",
     "public_rate",
 )
+# the paper names 1,000 for PATE
 STUDENT_EPOCHS = {"paper": 1000, "quick": 100}
 # scikit-learn's own penalty, C = 1, for the 240 records of a teacher
 LOGISTIC_TEACHERS = 1 / 240
@@ -240,10 +247,12 @@ def table2a(scale: str, *, subsamples: tuple[int, ...] = (), seeds: int = 5) -> 
         )
     common, sizes = (
         _case_1(scale),
+        # long rows first, so that parallel workers end together
         sorted(subsamples or SUBSAMPLES[scale], reverse=True),
     )
     whole = product(
         **_on_all_records(common, scale),
+        # ten minutes each; three show the standard deviation
         seed=range(min(seeds, 3 if scale == "paper" else 1)),
     )
     return [*whole, *product(**common, subsample=sizes, seed=range(seeds))]
@@ -253,6 +262,7 @@ def settings() -> Grid:
     """Candidates for what the paper leaves open, at two of its sizes, scored on
     held-out training rows.
     """
+    # never the test rows: the settings are ours
     held_out = {**_case_1("paper"), "split": "validation"}
     tried = product(subsample=(300, 1000), seed=range(3))
     return [
@@ -278,6 +288,7 @@ def one_rate(table: str = "2a") -> Grid:
     """
     common = _private("paper")
     if table == "3a":
+        # as for all rows of Table 3a
         tenth = FINE_TUNING * common["learning_rate"]
         common = {**common, "split": "rest", **_start("paper"), "learning_rate": tenth}
     return [
@@ -296,6 +307,7 @@ def supposed_rate() -> Grid:
     two noises come first at which short runs leave it the least room.
     """
     rows = [{**row, "learning_rate": 0.015} for row in one_rate()]
+    # short runs leave the rate the least room at these noises: they can reject it first
     return sorted(rows, key=lambda row: row["noise_multiplier"] not in (8, 19))
 
 
@@ -316,6 +328,7 @@ def figure1(scale: str, *, seeds: int = 3) -> Grid:
     """
     common = _case_2(scale)
     return [
+        # N k is fixed, so that each model draws k = drawn / N
         {**common, "subsample": drawn // n_models, "n_models": n_models, "seed": seed}
         for drawn, counts in MODELS[scale].items()
         for n_models in counts
@@ -330,6 +343,7 @@ def figure2(scale: str, *, seeds: int = 3) -> Grid:
     return [
         row
         for k in CASE_2[scale]
+        # fresh seeds, because the rule had seen the first three
         for count in [seeds if seeds < 3 else max(seeds, MORE_SEEDS.get(k, 0))]
         for row in product(
             **{**_case_2(scale), "replace": [True, False]},
@@ -365,6 +379,7 @@ def case2(scale: str, *, seeds: int = 3) -> Grid:
         *figure1(scale, seeds=seeds),
         *figure2(scale, seeds=seeds),
     ]
+    # figures and table share rows, which are asked for once
     return sorted(_once(rows), key=lambda row: (seconds(row), row["n_models"]))
 
 
@@ -376,8 +391,10 @@ def pate(scale: str, *, seeds: int = 3) -> Grid:
     the answers after which it stops. The paper's teachers are networks; the rows with
     ``l2`` have logistic ones, which train in seconds.
     """
+    # how many public rows there are
     counts, n_public = (_query_counts("3a"), 1000) if scale == "paper" else ([30], 100)
     readings = [
+        # the paper's count may be of answers or of queries: both are run
         *product(queries=n_public, answers=counts),
         *product(queries=counts, answers=None),
     ]
@@ -397,6 +414,7 @@ def teachers(scale: str) -> Grid:
     """The teachers of all rows of :func:`pate` or of :func:`cifar10_pate`, some in a
     row.
     """
+    # rows of PATE share their teachers, so that each block is there once
     rows = cifar10_pate() if scale == "cifar10" else pate(scale)
     return _once(block for row in rows for block in blocks_of_teachers(row))
 
@@ -411,12 +429,14 @@ def blocks_of_teachers(row: Mapping[str, Any]) -> Grid:
         if name in TEACHER and (name != "l2" or value is not None)
     }
     n_teachers, seed = row["n_teachers"], row["teachers_seed"]
+    # logistic teachers take seconds all together
     size = n_teachers if "l2" in own else TEACHERS_A_ROW
     return [
         {
             **own,
             "n_teachers": n_teachers,
             "first": first,
+            # the last block may be smaller
             "n_models": min(size, n_teachers - first),
             "seed": seed,
         }
@@ -438,6 +458,7 @@ def membership(scale: str) -> Grid:
     mislabelled ones: the same networks.
     """
     attacks = {"attack": ["loss", "likelihood-ratio"], "mislabelled": [False, True]}
+    # the attacks train on all training rows and score none
     common = _without(_case_1(scale), "split", "n_models", "replace")
     return product(
         **common,
@@ -458,12 +479,14 @@ def equal(scale: str, *, seeds: int = 3) -> Grid:
     rows = []
     for size in SUBSAMPLES[scale][:1] if scale == "quick" else SUBSAMPLES[scale]:
         for model in EQUAL[scale]:
+            # the two senses of equal exposure
             for noise in (
                 _exposed(scale, size, "tpr"),
                 _without(_exposed(scale, size, "advantage"), "tpr_at_fpr_1e3"),
             ):
                 row = {**_short(scale, model), "noise_multiplier": None, **noise}
                 if scale == "paper":
+                    # the least noise depends on the exposure, and the rate on the noise
                     row["learning_rate"] = dp_sgd_rate(model, row, n=RECORDS[scale])
                 rows += product(**row, seed=range(seeds))
     return sorted(rows, key=lambda row: (seconds(row), row["epsilon"] == 0.0))
@@ -503,6 +526,7 @@ def own(
     ``subsamples``: default a twentieth, a fifth and a half of the records.
     """
     common = {"dataset": dataset, "delta": 1e-5, "l2": 0.01}
+    # small enough to protect, large enough to learn, and one between
     sizes = subsamples or (n // 20, n // 5, n // 2)
     return [
         row
@@ -533,6 +557,7 @@ def private_base_settings() -> Grid:
         "mode": "bagged",
         "epsilon": 3.0,
     }
+    # half a decade apart
     return product(**{**common, "l2": [0.1, 0.03, 0.01, 0.003, 0.001]}, seed=range(5))
 
 
@@ -560,6 +585,7 @@ def cifar10_dp_sgd(public: str = IMAGENET) -> Grid:
     """DP-SGD rows of Tables 2b and 3b: the paper's noise, and the least noise for
     the same budget; one seed.
     """
+    # Case II scores the test rows that are not public
     tuned = {**_private("cifar10"), "split": "rest", **_start("cifar10", public)}
     return [
         *_two_noises(_private("cifar10"), "cifar10", "2b"),
@@ -574,6 +600,7 @@ def cifar10_pate(public: str = IMAGENET) -> Grid:
     students = _students("cifar10", public)
     return product(
         **students,
+        # the paper's, for teachers too
         epochs=1000,
         queries=1000,
         answers=_query_counts("3b"),
@@ -632,6 +659,7 @@ def reduced_dp_sgd_settings() -> Grid:
     held-out training rows.
     """
     rows = noises({**_private("reduced"), "split": "validation"}, [REDUCED_BUDGET])
+    # the candidates of MNIST: the question is whether its choice carries over
     return [{**row, "learning_rate": rate} for row in rows for rate in RATES["network"]]
 
 
@@ -699,6 +727,7 @@ def _exposed(scale: str, size: int, sense: str) -> dict[str, Any]:
     """As exposing as bagging of a size: in "advantage", or in "tpr", the true
     positives at 0.1% false ones.
     """
+    # probability that a record is drawn: advantage and, nearly, true-positive rate
     pi = bagging(n=RECORDS[scale], subsample=size).advantage
     if sense == "advantage":
         return {"epsilon": 0.0, "delta": pi, "tpr_at_fpr_1e3": None}
@@ -707,6 +736,7 @@ def _exposed(scale: str, size: int, sense: str) -> dict[str, Any]:
 
 def _on_features(split: str, batch: int, norm: float, travel: float) -> dict[str, Any]:
     # steps are those of the records that are not held out
+    # how far the weights can go decides, so that the rate follows from travel and norm
     rate = travel * batch / (norm * SHORT * 50_000)
     common = {
         "dataset": "mnist",
@@ -753,7 +783,9 @@ def _two_noises(common: Mapping[str, Any], scale: str, table: str) -> Grid:
     rate for its noise.
     """
     if scale == "quick":
+        # one budget; its rate is the scale's own
         return noises(common, [QUICK_BUDGET])
+    # from a public model a tenth of the rate, as the paper has it
     factor, rows = (
         FINE_TUNING if "public" in common else 1.0,
         noises(common, budgets(table)),
@@ -806,6 +838,7 @@ def _start(scale: str, public: str | None = None) -> dict[str, Any]:
     """The public model that training starts from; an image set trains it for ten
     epochs at the rate from scratch.
     """
+    # the quick scale has no public images but its own test rows
     known = PUBLIC.get("cifar10" if DATASETS[scale] == "cifar10" else scale, ())
     if not known:
         return {}
@@ -824,6 +857,7 @@ def _students(scale: str, public: str | None = None) -> dict[str, Any]:
     there is no other split.
     """
     common = _without(_case_2(scale, public), "split", "n_models", "replace", "epochs")
+    # the paper's settings of PATE are the same on both image sets
     own = "quick" if scale == "quick" else "paper"
     return {
         **common,
@@ -859,8 +893,10 @@ def dp_sgd_rate(model: str, parameters: Mapping[str, Any], *, n: int) -> float:
     it takes 1/s of the rate that is chosen there.
     """
     batch = parameters["batch_size"]
+    # s of the docstring
     longer = float(parameters["epochs"] * n / batch / (SHORT * 60_000 / BATCHES[model]))
     noise = about_sigma(parameters, n=n) * BATCHES[model] / batch / math.sqrt(longer)
+    # noises are a factor of four apart, so distance is that of logarithms
     nearest = min(range(len(NOISES)), key=lambda i: abs(math.log(noise / NOISES[i])))
     return CHOSEN[model][nearest] / longer
 
@@ -869,6 +905,7 @@ def decimal(rate: float) -> float:
     """Give the rate to six digits: of a product of decimal numbers, the decimal
     number that it is.
     """
+    # a key of a row must not depend on how a product is rounded
     return float(f"{rate:.6g}")
 
 
@@ -904,6 +941,7 @@ def images(parameters: Mapping[str, Any]) -> float:
             models / parameters["n_teachers"] * records * (parameters["epochs"] or 30)
         )
     if "n_teachers" in parameters:
+        # an epoch of the student passes over what was answered
         student = float(
             (parameters["answers"] or parameters["queries"])
             * parameters["student_epochs"]
@@ -927,10 +965,12 @@ def seconds(parameters: Mapping[str, Any]) -> float:
         parameters["width"],
         parameters.get("architecture", "convolutional"),
     )
+    # images a second; the second number is of DP-SGD
     speed = CPU["linear" if width is None else architecture][
         "clipping_norm" in parameters
     ]
     slower = (
+        # measured: between linear and quadratic in the width
         (width / 16) ** 1.6
         if width is not None and architecture == "convolutional"
         else 1.0

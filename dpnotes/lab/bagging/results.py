@@ -90,6 +90,7 @@ def table(
     (published), published (accuracy), difference (reproduced minus published),
     exact_delta (of bagging). Nothing is published for the quick scale.
     """
+    # Figures 1 and 2 have their rows in the store of Table 3a
     single = (rows["n_models"] == 1) & rows["replace"]
     rows = rows[single & (rows["split"] == SPLITS[name])]
     dp_sgd = dp_sgd[dp_sgd["split"] == SPLITS[name]]
@@ -142,6 +143,7 @@ def published(table: str, variants: Iterable[str] = ()) -> pd.DataFrame:
     least = least.assign(target_epsilon=least["epsilon"], target_delta=least["delta"])
     further = {
         "least_noise": least.assign(sigma=np.nan),
+        # the paper's teachers are networks: ours of a tenth of the epochs, or logistic
         "logistic_teachers": lines.query("method == 'pate'"),
     }
     below = [further[name].assign(variant=name, **unpublished) for name in variants]
@@ -168,6 +170,7 @@ def reproduced(
     noisy = _measured(dp_sgd, scale).assign(method="dp_sgd")
     noise = noisy["noise_multiplier"]
     noisy["variant"] = np.where(noise.isna(), "least_noise", "")
+    # calibrated noise is a metric of the row, which a gap lacks
     noisy["noise"] = noisy.get("sigma", noise)
     noisy["sigma"] = noise  # that was asked for
     noisy["target_epsilon"] = noisy["epsilon"]
@@ -176,6 +179,7 @@ def reproduced(
     if pate is not None:
         voted = _measured(pate, scale).assign(method="pate")
         voted["variant"] = np.where(pate["epochs"].isna(), "logistic_teachers", "")
+        # a row that stops after its answers is named by these
         voted["queries"] = pate["queries"].where(pate["answers"].isna())
         frames.append(voted)
     names = [*SETTING[2:], "accuracy", "noise", "advantage", "cpu_seconds", "gpu_hours"]
@@ -185,6 +189,7 @@ def reproduced(
         )
         for frame in frames
     ]
+    # settings are keys, and most of them are empty for a method
     groups = pd.concat(same, ignore_index=True).groupby(
         SETTING, dropna=False, sort=False
     )
@@ -226,12 +231,14 @@ def replacement(rows: pd.DataFrame, scale: str) -> pd.DataFrame:
     difference, low, high (its interval), seeds (of the side that has fewer). Sizes of
     which a side has no such seed are left out.
     """
+    # Figure 2 compares single models
     single = _run(rows).query("n_models == 1")
     lines = []
     for size, group in single[single["seed"] >= FRESH[scale]].groupby("subsample"):
         sides = [
             group[group["replace"] == replace]["accuracy"] for replace in (True, False)
         ]
+        # a side without a seed that may judge leaves its size out
         seeds = min(map(len, sides))
         if seeds:
             means = [Mean.of(side.mean(), side.std(), len(side)) for side in sides]
@@ -258,6 +265,7 @@ def fixed_draws(rows: pd.DataFrame, scale: str) -> pd.DataFrame:
     seeds, for each point with rows.
     """
     asked = [
+        # k of each model, so that N k is the total
         (total, count, total // count)
         for total, counts in grids.MODELS[scale].items()
         for count in counts
@@ -436,6 +444,7 @@ def equal_exposure(
         network_tpr, hog_advantage, hog_tpr. For each of them its standard deviation
         ("..._std") and number of seeds ("..._seeds"); NaN and 0 where not run.
     """
+    # handcrafted features have no quick scale
     nothing = pd.DataFrame(
         columns=["subsample", "width", "delta", "tpr_at_fpr_1e3", "accuracy"]
     )
@@ -449,6 +458,7 @@ def equal_exposure(
         "hog": features,
     }
     lines = []
+    # the network on all records has no exposure to be equal to
     sizes: Any = bagging.dropna(subset=["subsample"]).groupby("subsample")
     for size, drawn in sizes:
         pi = accounting.bagging(n=grids.RECORDS[scale], subsample=int(size)).advantage
@@ -459,6 +469,7 @@ def equal_exposure(
         for sense, column in SENSES.items():
             for model in CONTENDERS:
                 groups[f"{model}_{sense}"] = rows[model][
+                    # exposures are floats that were written as decimal text
                     np.isclose(rows[model][column].astype(float), pi)
                 ]
         line = {"subsample": int(size), "advantage": pi}
@@ -526,11 +537,14 @@ def exposures(
         ("pate", "answers", pate, ""),
     ):
         done = frame.assign(accuracy=_accuracy(frame)).dropna(subset=["accuracy"])
+        # each experiment has some of the keys
         keys = [name for name in KEYS if name in done]
         for _, group in done.groupby(keys, dropna=False) if len(done) else ():
+            # seeds share their guarantee
             row = next(iter(parameters(group)))
             guarantee = profile(row, grids.RECORDS[scale])
             if guarantee is not None:
+                # of DP-SGD the length of a run, of PATE its teachers
                 variant = {
                     "bagging": "",
                     "pate": "networks" if row["epochs"] else "logistic",
@@ -568,6 +582,7 @@ def private_bases(rows: pd.DataFrame) -> pd.DataFrame:
         "tpr_at_fpr_1e3",
         "accuracy",
     ]
+    # without noise there is no epsilon, whatever the row was asked with
     rows = rows.assign(base_epsilon=rows["epsilon"].where(rows["mode"] != "bare"))
     done = (
         rows.reindex(columns=["subsample", "mode", *numbers])
@@ -593,6 +608,7 @@ def stands(one: pd.Series[Any], other: pd.Series[Any]) -> str:
     ours, theirs = (
         Mean.of(
             line["accuracy"],
+            # back to the standard deviation of single runs
             line["standard_error"] * math.sqrt(line["seeds"]),
             line["seeds"],
         )
@@ -621,6 +637,7 @@ def attacks(rows: pd.DataFrame) -> pd.DataFrame:
     ]
     tpr = done["true_positives"] / done["members"]
     binomial = np.sqrt(
+        # no member recognised: the binomial would have no deviation
         (tpr * (1 - tpr)).clip(lower=1e-12)
         * (done["n_networks"] // 2)
         / done["members"]
@@ -637,6 +654,7 @@ def attacks(rows: pd.DataFrame) -> pd.DataFrame:
 def _accuracy(rows: pd.DataFrame) -> pd.Series:
     return (
         rows["accuracy"].astype(float)
+        # a store without a row has no metric yet
         if "accuracy" in rows
         else pd.Series(np.nan, index=rows.index)
     )
@@ -742,6 +760,7 @@ def memorising_attack(
 
     from dpnotes.methods import Bagging
 
+    # the last record alone has label 1: only a model that drew it can say 1
     X, y = np.arange(float(n))[:, None], (np.arange(n) == n - 1).astype(int)
 
     def positives(rows: int) -> int:
@@ -760,6 +779,7 @@ def memorising_attack(
     profile = accounting.bagging(n=n, subsample=subsample, n_models=n_models)
     cases = [
         ("true positives", profile.advantage, positives(n)),
+        # without the record no model can know its label
         ("false positives", 0.0, positives(n - 1)),
     ]
     lines = [(*case, accounting.clopper_pearson(case[2], trials)) for case in cases]
@@ -795,6 +815,7 @@ def cells() -> list[Cell]:
     case2 = rows("bagging_case2")
     lenders = {
         "dp_sgd": noisy(rows("bagging_equal")),
+        # Table 3a has a single network on all records
         "none": pooled(bagged[bagged["subsample"].isna()], ["epochs"]),
     }
     judged = orderings(
@@ -876,6 +897,7 @@ def orderings(
             .to_dict("records")
         )
         found[f"{name}_grows"] = steps([mean(line) for line in series])
+    # accuracy falls with N, so a fall is a positive difference
     found["figure1_falls"] = [
         gap * -1.0
         for _, curve in fixed_draws.sort_values("n_models").groupby("drawn")
@@ -946,6 +968,7 @@ def further_than_published(table2a: pd.DataFrame, noisy: Borrowed) -> list[Mean]
     ours = leads(table2a, "dp_sgd", "least_noise", to=noisy)
     return (
         [gap - far for gap, far in zip(ours, distances, strict=True)]
+        # the paper speaks of every pair: a gap leaves the sentence open
         if len(ours) == len(distances)
         else []
     )
@@ -964,7 +987,9 @@ def pooled(rows: pd.DataFrame, by: list[str]) -> Borrowed:
     freedom = float((found["count"] - 1).sum())
     return (
         Borrowed(
-            math.sqrt(np.average(found["var"], weights=found["count"] - 1)), freedom
+            # pooled over settings, each weighed by its degrees of freedom
+            math.sqrt(np.average(found["var"], weights=found["count"] - 1)),
+            freedom,
         )
         if freedom
         else NOBODY
@@ -1009,6 +1034,7 @@ def gaps(
     borrows.
     """
     pairs = upper.merge(lower, on=on, suffixes=("", "_lower"))
+    # what was not run on either side says nothing
     lines = pairs[(pairs["seeds"] > 0) & (pairs["seeds_lower"] > 0)].to_dict("records")
     ends = {"name": "reproduced_lower", "std": "std_lower", "seeds": "seeds_lower"}
     return [mean(line, to=to) - mean(line, **ends, to=to) for line in lines]
@@ -1062,6 +1088,7 @@ def judged(
                 given[line.table].query(line.upper),
                 given[line.other].query(line.lower),
             )
+            # one pair of all lines where the sentence names no key
             sides = (
                 side.assign(all=1).dropna(subset=[line.on]) for side in (upper, lower)
             )
@@ -1070,6 +1097,7 @@ def judged(
             )
         else:
             differences = list((found or {})[line.claim])
+        # in percentage points, as the paper speaks
         least = 100 * min((gap.value for gap in differences), default=math.nan)
         answer = verdict(
             every(map(QUESTIONS[line.question], differences)) if differences else None
