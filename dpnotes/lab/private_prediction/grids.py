@@ -29,7 +29,7 @@ PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 5e-1)
 # of the published constants, what takes a minute a point or less
 SIZED: dict[str, dict[str, tuple[int, ...]]] = {
     "tight": {"n_classes": CLASSES, "d": DIMENSIONS, "n": RECORDS},
-    "published": {"n_classes": (2, 4), "d": (10, 20), "n": (1000, 10_000)},
+    "published": {"n_classes": (2, 4), "d": (10, 20), "n": (1000, 10_000, 1_000_000)},
 }
 SETTING_EPSILONS = (0.5, 1.0, 5.0)
 MODELS = (16, 32, 64, 128, 256, 512, 1024, 2048)
