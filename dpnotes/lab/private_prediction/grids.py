@@ -26,7 +26,8 @@ RECORDS = (1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 DIMENSIONS = (5, 10, 20, 50, 100, 200, 400)  # and 784
 CLASSES = (2, 4, 6, 8)  # and 10
 PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 5e-1)
-# of the published constants, what takes a minute a point or less
+# Of the published constants: what takes a minute a point or less, and the million records
+# on which three sentences about Figure 4 turn.
 SIZED: dict[str, dict[str, tuple[int, ...]]] = {
     "tight": {"n_classes": CLASSES, "d": DIMENSIONS, "n": RECORDS},
     "published": {"n_classes": (2, 4), "d": (10, 20), "n": (1000, 10_000, 1_000_000)},
