@@ -22,10 +22,8 @@ import argparse
 import ctypes
 import gc
 import json
-import os
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -106,17 +104,21 @@ CALL_ONCE = False  # tests compare what both sides compute and read no clock
 OWN_SIDE_ONLY = False  # the others are called once, for the comparison of results
 
 
-def timed(*sides, repeats, clock=time.thread_time):
+def timed(*sides, repeats, device="cpu", clock=None):
     """Median seconds and last result of each side, taken by turns (A B A B) after
     one call that does not count.
     """
+    clock = clock or clock_of(device)
     seconds = [[] for _ in sides]
     results = [None for _ in sides]
     for turn in range(1 if CALL_ONCE else repeats + 1):
-        for i, side in enumerate(sides[:1] if turn and OWN_SIDE_ONLY else sides):
+        for i, side in enumerate(sides):
+            if turn and i and OWN_SIDE_ONLY:
+                continue
             start = clock()
             results[i] = side()
             seconds[i].append(clock() - start)
+    # the first call pays for imports and for code that is compiled on the way
     return [statistics.median(times[1:] or times) for times in seconds], results
 
 
@@ -195,13 +197,15 @@ def keep(path, rows, by):
         new[name] = found[name]
     old = new[:0]
     if path.is_file():
+        # as text, so that no number is rounded again
         old = pd.read_csv(path, dtype=str, keep_default_na=False)
     gone = pd.MultiIndex.from_frame(old[by]).isin(pd.MultiIndex.from_frame(new[by]))
     place = gone.argmax() if gone.any() else len(old)
     parts = [old[:place], new, old[place:][~gone[place:]]]
     draft = path.with_suffix(".new")
     pd.concat(parts).to_csv(draft, index=False)
-    draft.replace(path)  # whole or not at all
+    # whole or not at all
+    draft.replace(path)
 
 
 def _written(value):
@@ -216,49 +220,35 @@ def table(path, rows, by, *, kept):
     """
     found = []
     for row in rows:
-        said = [f"{v:.4g}" if isinstance(v, float) else v for v in row.values()]
-        print(*said, flush=True)
+        print(*row.values(), flush=True)
         found.append(row)
     if kept:
         keep(path, found, by)
 
 
-def options(about, **more):
-    """Options of a table's command: ``--small``, ``--keep``, and others by their help;
-    without one that it needs, or small, nothing is kept.
+def options(about, *peers, parts=None):
+    """Options of a table's command: ``--keep``, which leaves alone the rows of sides
+    that did not run, a Python for each of the other sides, and one of its parts.
     """
     parser = argparse.ArgumentParser(
         description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--small", action="store_true", help="fewer repeats")
+    if parts:
+        parser.add_argument("part", choices=parts)
+    for name in peers:
+        parser.add_argument(f"--{name}", metavar="PYTHON", help=f"that has {name}")
     parser.add_argument("--keep", action="store_true", help="store rows for the book")
-    for name, text in more.items():
-        parser.add_argument(f"--{name}", metavar="PYTHON", help=text)
-    given = parser.parse_args()
-    if given.keep and (given.small or not all(getattr(given, name) for name in more)):
-        parser.error("--keep is for the whole benchmark, with the other side")
-    return given
+    return parser.parse_args()
 
 
 def asked(python, side, arrays, **given):
     """What a side of ``_peers.py`` answers to arrays by name and plain values, in an
-    environment of its own: ``PYTHON``, or ``PYTHON@FOLDER`` to import from a folder.
+    environment of its own.
     """
-    python, _, folder = python.partition("@")
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    if folder:
-        environment["PYTHONPATH"] = folder
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "given.npz"
         np.savez(path, **arrays)
-        command = [python, PEERS, side, path, json.dumps(given)]
-        done = subprocess.run(
-            command, stdout=subprocess.PIPE, text=True, check=True, env=environment
-        )
+        # -E: a PYTHONPATH with this package is not the other side's
+        command = [python, "-E", PEERS, side, path, json.dumps(given)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)
-
-
-def stopped(sentence):
-    """End after Ctrl-C, with the exit code that shells expect of it."""
-    print(f"\nStopped: {sentence}", file=sys.stderr)
-    sys.exit(130)

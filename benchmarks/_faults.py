@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from scipy import stats
+from scipy.special import expit
 
 from dpnotes.accounting import dp_sgd, gaussian, laplace
 from dpnotes.methods import DPSGD, Bagging, LossPerturbation, ModelSensitivity
@@ -35,14 +36,6 @@ def table():
 
 
 EXPECTED = 60  # records, a public constant
-
-
-def sigmoid(logits):
-    return 1 / (1 + np.exp(-np.clip(logits, -500, 500)))
-
-
-def with_ones(X):
-    return np.column_stack([X, np.ones(len(X))])
 
 
 @dataclass(frozen=True)
@@ -89,16 +82,15 @@ class Descent:
             total, sensitivity = self.summed(Z[chosen], y[chosen], w)
             drawn = self.drawn(generator, step, len(w)) * self.noise * sensitivity
             velocity, direction = self.moved(velocity, total, drawn)
-            path.append(
-                (1 - self.decay) * w
-                - self.learning_rate / (self.rate * self.expected(Z)) * direction
-            )
+            # of a mean over the batch that is expected, as the real one is a secret
+            length = self.learning_rate / (self.rate * self.expected(Z))
+            path.append((1 - self.decay) * w - length * direction)
             if self.finished(Z, y, path[-1]):
                 break
         return path
 
     def prepared(self, X):
-        return with_ones(X)
+        return np.column_stack([X, np.ones(len(X))])
 
     def expected(self, Z):
         """The number of records by which steps are scaled."""
@@ -109,7 +101,7 @@ class Descent:
             yield np.flatnonzero(generator.random(n) < self.rate)
 
     def gradients(self, Z, y, w):
-        return (sigmoid(Z @ w) - y)[:, None] * Z
+        return (expit(Z @ w) - y)[:, None] * Z
 
     def clipped(self, gradients):
         norms = np.sqrt(np.square(gradients).sum(axis=1, keepdims=True))
@@ -139,15 +131,16 @@ class Descent:
         number of it is added to the noise, so that the likelihood ratio grows along the
         sum, and tests by a threshold are the best.
         """
-        sigma, drawn = self.noise * self.steps**0.5, np.arange(self.steps + 1)
+        sigma = self.noise * self.steps**0.5
+        drawn = np.arange(self.steps + 1)
+        chances = stats.binom.pmf(drawn, self.steps, self.rate)
         cuts = np.linspace(-10 * sigma, self.steps + 10 * sigma, 10_000)
-        chances, factors = (
-            stats.binom.pmf(drawn, self.steps, self.rate),
-            np.exp(epsilons)[:, None],
-        )
-        moved, still = (cuts[:, None] - length * drawn) / sigma, cuts / sigma
-        above = stats.norm.sf(moved) @ chances - factors * stats.norm.sf(still)
-        below = stats.norm.cdf(still) - factors * (stats.norm.cdf(moved) @ chances)
+        # of being above a cut, with the record [cuts] and without
+        moved = stats.norm.sf((cuts[:, None] - length * drawn) / sigma) @ chances
+        still = stats.norm.sf(cuts / sigma)
+        factors = np.exp(epsilons)[:, None]
+        above = moved - factors * still
+        below = (1 - still) - factors * (1 - moved)
         return np.maximum(above, below).max(axis=1)
 
     def length(self, X, y):
@@ -157,11 +150,12 @@ class Descent:
         The gradient is clipped, and the first step's; besides the noise it is hidden by
         which of the others are drawn.
         """
-        Z, w = self.prepared(X), np.zeros(self.prepared(X).shape[1])
+        Z = self.prepared(X)
+        w = np.zeros(Z.shape[1])
         others = self.clipped(self.gradients(Z, y, w))
-        hidden = self.rate * (1 - self.rate) * others.T @ others + (
-            self.noise * self.clip
-        ) ** 2 * np.eye(len(w))
+        # the covariance of the others that are drawn, and of the noise
+        hidden = self.rate * (1 - self.rate) * others.T @ others
+        hidden += (self.noise * self.clip) ** 2 * np.eye(len(w))
         quiet = self.prepared(np.linalg.eigh(X.T @ X)[1][:, :1].T)
         (own,) = self.clipped(self.gradients(quiet, y[:1], w))
         return float(self.noise * np.sqrt(own @ np.linalg.solve(hidden, own)))
@@ -176,10 +170,8 @@ class AllSteps(Descent):
     """
 
     def __call__(self, X, y, seed):
-        path = self.path(X, y, np.random.default_rng(seed))
-        return np.diff(path, axis=0) * (
-            -self.rate * EXPECTED / self.learning_rate / self.clip
-        )
+        moves = np.diff(self.path(X, y, np.random.default_rng(seed)), axis=0)
+        return moves * (-self.rate * EXPECTED / self.learning_rate / self.clip)
 
     def prepared(self, X):
         return X
@@ -189,9 +181,8 @@ class AllSteps(Descent):
         every step.
         """
         along = sums @ x * (1 - 2 * label) / max(np.linalg.norm(x), 1e-300)
-        return float(
-            np.log1p(self.rate * np.expm1((along - 0.5) / self.noise**2)).sum()
-        )
+        ratios = np.expm1((along - 0.5) / self.noise**2)
+        return float(np.log1p(self.rate * ratios).sum())
 
 
 class NoiseOfMean(Descent):
@@ -244,12 +235,11 @@ class NoiseReused(Descent):
         return super().claim().compose(2)
 
     def __call__(self, X, y, seed):
-        return np.stack(
-            [
-                self.weights(X, y == label, np.random.default_rng(seed))
-                for label in (0, 1)
-            ]
-        )
+        models = []
+        for label in (0, 1):
+            generator = np.random.default_rng(seed)
+            models.append(self.weights(X, y == label, generator))
+        return np.stack(models)
 
 
 class SeedFixed(Descent):
@@ -265,7 +255,7 @@ class Standardised(Descent):
     """
 
     def prepared(self, X):
-        return with_ones((X - X.mean(axis=0)) / X.std(axis=0))
+        return super().prepared((X - X.mean(axis=0)) / X.std(axis=0))
 
 
 class BatchNormalised(Descent):
@@ -275,9 +265,8 @@ class BatchNormalised(Descent):
 
     def gradients(self, Z, y, w):
         X = Z[:, :-1]
-        return super().gradients(
-            with_ones((X - X.mean(axis=0)) / (X.std(axis=0) + 1e-6)), y, w
-        )
+        X = (X - X.mean(axis=0)) / (X.std(axis=0) + 1e-6)
+        return super().gradients(self.prepared(X), y, w)
 
 
 class StopsEarly(Descent):
@@ -299,11 +288,9 @@ class BestOfTen(Descent):
     """
 
     def __call__(self, X, y, seed):
-        models = [
-            self.weights(X, y, generator)
-            for generator in np.random.default_rng(seed).spawn(10)
-        ]
-        return max(models, key=lambda w: (((with_ones(X) @ w) > 0) == y).mean())
+        generators = np.random.default_rng(seed).spawn(10)
+        models = [self.weights(X, y, generator) for generator in generators]
+        return max(models, key=lambda w: ((self.prepared(X) @ w > 0) == y).mean())
 
 
 class LabelsCounted(Descent):
@@ -323,10 +310,8 @@ class CountedOnce(Descent):
     """
 
     def __call__(self, X, y, seed):
-        return np.mean(
-            [self.weights(X, y, each) for each in np.random.default_rng(seed).spawn(2)],
-            axis=0,
-        )
+        one, two = np.random.default_rng(seed).spawn(2)
+        return (self.weights(X, y, one) + self.weights(X, y, two)) / 2
 
 
 class MomentumNoise(Descent):
@@ -410,9 +395,6 @@ WAVES = np.random.default_rng(7).normal(size=(D, 2_000))
 # A noisy sum
 
 
-SECONDS = 60  # of a clock's minute
-
-
 @dataclass(frozen=True)
 class Sum:
     """Records are shortened to a norm of 1, and Gaussian noise for that is added to
@@ -427,11 +409,9 @@ class Sum:
         return gaussian(sigma=self.noise, adjacency=self.adjacency)
 
     def __call__(self, X, y, seed):
-        return self.released(self.summed(X, y), X, np.random.default_rng(seed))
-
-    def summed(self, X, y):
         lengths = np.linalg.norm(X, axis=1, keepdims=True)
-        return ((2 * y - 1)[:, None] * X / np.maximum(1, lengths)).sum(axis=0)
+        total = ((2 * y - 1)[:, None] * X / np.maximum(1, lengths)).sum(axis=0)
+        return self.released(total, X, np.random.default_rng(seed))
 
     def released(self, total, X, generator):
         return total + generator.normal(0.0, self.noise, len(total))
@@ -444,9 +424,8 @@ class LaplaceSum(Sum):
         return laplace(scale=self.noise)
 
     def released(self, total, X, generator):
-        return total + generator.laplace(
-            0.0, self.noise * math.sqrt(len(total)), len(total)
-        )
+        scale = self.noise * math.sqrt(len(total))
+        return total + generator.laplace(0.0, scale, len(total))
 
 
 class SumForMean(Sum):
@@ -462,9 +441,8 @@ class BoundsFromData(Sum):
     """
 
     def released(self, total, X, generator):
-        return total + generator.normal(
-            0.0, self.noise * np.linalg.norm(X, axis=1).max(), len(total)
-        )
+        sigma = self.noise * np.linalg.norm(X, axis=1).max()
+        return total + generator.normal(0.0, sigma, len(total))
 
 
 class LaplaceForL2(LaplaceSum):
@@ -493,14 +471,12 @@ class LowEntropy(Sum):
     """The noise is seeded with the current second of the minute."""
 
     def released(self, total, X, generator):
-        clock = np.random.default_rng(generator.integers(SECONDS))
+        # 60 seeds, which somebody who knows the minute tries in turn
+        clock = np.random.default_rng(generator.integers(60))
         return super().released(total, X, clock)
 
 
 # Noisy votes
-
-
-REFUSED = -1
 
 
 def queries(d):
@@ -525,17 +501,14 @@ class Vote:
 
     def __call__(self, X, y, seed):
         generator = np.random.default_rng(seed)
+        teachers = generator.integers(self.teachers, size=len(X))
+        # a teacher is the difference of its records' sums in the two classes
         directions = np.zeros((self.teachers, X.shape[1]))
-        np.add.at(
-            directions,
-            generator.integers(self.teachers, size=len(X)),
-            (2 * y - 1)[:, None] * X,
-        )
+        np.add.at(directions, teachers, (2 * y - 1)[:, None] * X)
         # [queries], for class 1
         votes = (queries(X.shape[1]) @ directions.T > 0).sum(axis=1)
-        return self.answers(
-            votes, votes + generator.normal(0.0, self.noise, len(votes))
-        )
+        noisy = votes + generator.normal(0.0, self.noise, len(votes))
+        return self.answers(votes, noisy)
 
     def answers(self, votes, noisy):
         """What is published of the votes for class 1 and the same with noise, both
@@ -562,16 +535,16 @@ class ThresholdExact(Vote):
 
     def answers(self, votes, noisy):
         agree = np.maximum(votes, self.teachers - votes)
-        return np.where(agree > 0.9 * self.teachers, self.labels(noisy), REFUSED)
+        # -1: no answer
+        return np.where(agree > 0.9 * self.teachers, self.labels(noisy), -1)
 
 
 class ConsensusExact(Vote):
     """If all teachers agree, the label is given without noise."""
 
     def answers(self, votes, noisy):
-        return np.where(
-            votes % self.teachers == 0, self.labels(votes), self.labels(noisy)
-        )
+        agree = votes % self.teachers == 0
+        return self.labels(np.where(agree, votes, noisy))
 
 
 class DataDependent(Vote):
@@ -648,19 +621,18 @@ FAULTS = {
     "consensus without noise": ConsensusExact(noise=20.0),
     "answers by the data": DataDependent(),
 }
-FAULTS = {name: _target(train) for name, train in FAULTS.items()}
-_steps = FAULTS["shuffled as Poisson"].train
-FAULTS["shuffled as Poisson"] = _target(_steps, score=largest_step)
+# of all steps, a matrix, the author of an audit would write a score
+FAULTS = {
+    name: _target(train, score=largest_step if isinstance(train, Shuffled) else None)
+    for name, train in FAULTS.items()
+}
+# the engines themselves, described as what they are
+_one, _sampled = Descent(steps=1, noise=1.0), Descent(rate=0.3, steps=10, noise=1.0)
+_moving = Descent(momentum=0.9, steps=10)
 SOUND = {
-    "full gradients": _target(
-        Descent(steps=1, noise=1.0), "One step along the full gradient, with noise."
-    ),
-    "Poisson samples": _target(
-        Descent(rate=0.3, steps=10, noise=1.0), "Correct DP-SGD on Poisson samples."
-    ),
-    "momentum": _target(
-        Descent(momentum=0.9, steps=10), "SGD with momentum on noisy gradients."
-    ),
+    "full gradients": _target(_one, "One step along the full gradient, with noise."),
+    "Poisson samples": _target(_sampled, "Correct DP-SGD on Poisson samples."),
+    "momentum": _target(_moving, "SGD with momentum on noisy gradients."),
     "noisy sum": _target(Sum(), "A sum of bounded records with Gaussian noise."),
     "Laplace sum": _target(
         LaplaceSum(), "A sum of bounded records with Laplace noise."

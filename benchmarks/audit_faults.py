@@ -13,9 +13,9 @@ With ``--keep`` rows go to ``book/results/audits_NAME.csv``, and what is there i
 done again.
 """
 
-import argparse
 import math
 import time
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -23,20 +23,19 @@ import pandas as pd
 from sklearn.base import clone
 
 import dpnotes
-from dpnotes.accounting import approximate, clopper_pearson, dp_sgd
+from dpnotes.accounting import approximate, clopper_pearson
 from dpnotes.auditing import Betting
 from dpnotes.comparing import estimators
 from dpnotes.lab.audits import STRATEGIES
 from dpnotes.preprocessing import ClipNorm
 
-from ._common import RESULTS, keep
+from ._common import RESULTS, keep, options
 from ._faults import ATTAINED, FAULTS, NORM, SOUND, Descent, table
 
 DELTA = 1e-5
 # at which bounds of delta are compared with the claim
 EPSILONS = np.append(0.0, np.geomspace(0.1, 10, 10))
 BUDGETS = (1.0, 3.0, 10.0, 30.0, 120.0)  # seconds, of the curve
-EMPTY = 2  # the label of an empty record
 
 
 def fraction(delta, claim):
@@ -50,14 +49,16 @@ def audit(target, seconds, seed=0, runs=None):
     records: the score for each class.
     """
 
-    def train(X, y, seed):
+    def scored(X, y, seed):
         result = target.train(X, y, seed)
-        return lambda records: np.array(
-            [target.score(result, records[0], label) for label in (0, 1)]
-        )
+
+        def scores(records):
+            return np.array([target.score(result, records[0], c) for c in (0, 1)])
+
+        return scores
 
     return dpnotes.audit(
-        target.train if target.score is None else train,
+        target.train if target.score is None else scored,
         *table(),
         claim=target.claim(),
         seconds=seconds,
@@ -154,18 +155,20 @@ def bets(target, seconds):
     claim = target.claim()
     report = audit(target, seconds / 4)
     x, label = report.canary
-    with_ = np.vstack([x, X]), np.append(label, y)
-    without = X, y
+    member = np.vstack([x, X]), np.append(label, y)
+    other = X, y
     train = target.train
     if hasattr(train, "get_params"):
-        # an estimator takes an empty record in place of one that is left out
-        without = np.vstack([0 * x, X]), np.append(EMPTY, y)
-        train = lambda X, y, seed: (  # noqa: E731
-            clone(target.train).set_params(noise_seed=seed).fit(X, y)
-        )
+        # an estimator takes an empty record, of no class, in place of one left out
+        other = np.vstack([0 * x, X]), np.append(2, y)
+
+        def train(X, y, seed):
+            return clone(target.train).set_params(noise_seed=seed).fit(X, y)
+
     pairs = []
     while time.perf_counter() - began < seconds:
-        sides = train(*with_, 2 * len(pairs)), train(*without, 2 * len(pairs) + 1)
+        # no two runs share a seed
+        sides = train(*member, 2 * len(pairs)), train(*other, 2 * len(pairs) + 1)
         pairs.append([shown(result, x, label) for result in sides])
 
     def replayed(claim):
@@ -176,15 +179,12 @@ def bets(target, seconds):
 
     low = []
     for epsilon in EPSILONS:
-        # the largest delta that is refuted, by bisection
-        least, most = 0.0, 1.0
-        for _ in range(7):
-            delta = (least + most) / 2
-            if replayed(approximate(epsilon, delta)).refuted:
-                least = delta
-            else:
-                most = delta
-        low.append(least)
+        # the largest delta that is refuted, by bisection to 1 / 128
+        delta = 0.0
+        for step in 0.5 ** np.arange(1, 8):
+            if replayed(approximate(epsilon, delta + step)).refuted:
+                delta += step
+        low.append(delta)
     bet = replayed(claim)
     return {
         "refuted": bet.refuted,
@@ -204,29 +204,20 @@ def methods():
     rows = 2 * np.asarray(cancer.X_train[:200, :8], dtype=np.float64) - 1
     X, y = ClipNorm().fit_transform(rows), cancer.y_train[:200].astype(np.int64)
     how = {"classes": (0, 1), "answers": 8, "noise_seed": 0}
-    chosen = [
-        (name, epsilon, model)
-        for epsilon in (1.0, 4.0)
-        for name, model in estimators(epsilon, delta, **how).items()
-    ]
+    chosen = []
+    for epsilon in (1.0, 4.0):
+        for name, model in estimators(epsilon, delta, **how).items():
+            chosen.append((name, epsilon, model))
+    # by Bonferroni
     confidence = 1 - 0.05 / len(chosen)
 
     def compared(model, claim):
         # again where the first are too few for what takes long to train
         for seconds in (20.0, 160.0):
-            try:
-                report = dpnotes.audit(
-                    model,
-                    X,
-                    y,
-                    claim=claim,
-                    seconds=seconds,
-                    domain=1.0,
-                    confidence=confidence,
-                )
+            with suppress(ValueError):
+                how = {"seconds": seconds, "domain": 1.0, "confidence": confidence}
+                report = dpnotes.audit(model, X, y, claim=claim, **how)
                 break
-            except ValueError:
-                continue
         return {
             **found(report, claim),
             "confidence": confidence,
@@ -256,11 +247,8 @@ def visible():
     trainings = {"Poisson samples": SOUND["Poisson samples"].train}
     trainings["DPSGD"] = Descent(*run, clip=clip)
     for name, training in trainings.items():
-        exact = dp_sgd(
-            noise_multiplier=training.noise,
-            sample_rate=training.rate,
-            steps=training.steps,
-        )
+        # by loss distributions, where the estimator's own is by Renyi divergences
+        exact = training.claim()
         claim = SOUND[name].claim()
         seen = partial(training.shown, length=training.length(*table()))
         row = {
@@ -282,13 +270,8 @@ PARTS = {  # and what tells its rows apart
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
     parts = {part.__name__: part for part in PARTS}
-    parser.add_argument("part", choices=parts)
-    parser.add_argument("--keep", action="store_true", help="store rows for the book")
-    given = parser.parse_args()
+    given = options(__doc__, parts=parts)
     part = parts[given.part]
     names = PARTS[part]
     path = RESULTS / f"audits_{given.part}.csv"
@@ -303,7 +286,8 @@ def main():
             continue
         try:
             row = about | compute()
-        except ValueError as error:  # too few seconds on a busy machine
+        except ValueError as error:
+            # too few seconds on a busy machine
             print(about["training"], error, flush=True)
             continue
         print(*row.values(), sep="  ", flush=True)

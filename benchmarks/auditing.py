@@ -33,11 +33,15 @@ BAGGING = bagging(n=100, subsample=20)
 DP_SGD = dp_sgd(noise_multiplier=1.0, sample_rate=RATE, steps=STEPS)
 
 
-def gaussian_scores(g, n, mu):
-    return g.normal(mu, size=n), g.normal(size=n)
+def near(g, n):
+    return g.normal(1.0, size=n), g.normal(size=n)
 
 
-def laplace_scores(g, n):
+def far(g, n):
+    return g.normal(4.0, size=n), g.normal(size=n)
+
+
+def spiked(g, n):
     return g.laplace(1.0, size=n), g.laplace(size=n)
 
 
@@ -63,34 +67,29 @@ def descended(g, n):
     return tuple(np.log1p(RATE * np.expm1(noise - 0.5)).sum(axis=2))
 
 
-CASES = {  # scores, the quantity, its true value, where it is a delta the epsilon
-    "Gaussian, mu = 1": (lambda g, n: gaussian_scores(g, n, 1.0), "mu", 1.0, 0.0),
-    "Gaussian, mu = 4": (lambda g, n: gaussian_scores(g, n, 4.0), "mu", 4.0, 0.0),
-    "Laplace, epsilon = 1": (
-        laplace_scores,
-        "advantage",
-        laplace(scale=1.0).advantage,
-        0.0,
-    ),
-    "DP-SGD, all of ten steps": (descended, "advantage", DP_SGD.advantage, 0.0),
-    "bagging, pi = 0.18": (drawn, "pi", BAGGING.delta(1.0), 1.0),
-    "randomised response, epsilon = 2": (
-        answered,
-        "advantage",
-        pure(2.0).advantage,
-        0.0,
-    ),
+# scores, the quantity, and its true value
+CASES = {
+    "Gaussian, mu = 1": (near, "mu", 1.0),
+    "Gaussian, mu = 4": (far, "mu", 4.0),
+    "Laplace, epsilon = 1": (spiked, "advantage", laplace(scale=1.0).advantage),
+    "DP-SGD, all of ten steps": (descended, "advantage", DP_SGD.advantage),
+    "bagging, pi = 0.18": (drawn, "pi", BAGGING.delta(1.0)),
+    "randomised response, epsilon = 2": (answered, "advantage", pure(2.0).advantage),
 }
+# at which a quantity is a delta
+EPSILON = {"pi": 1.0, "advantage": 0.0}
 
 
-def theirs(bounds, deltas, quantity, epsilon):
+def theirs(bounds, deltas, quantity):
     """Bound of the quantity from bounds of epsilon at ``deltas``."""
     best = 0.0
     for delta, bound in zip(deltas, bounds, strict=True):
-        if quantity != "mu" and bound > epsilon:
+        if quantity == "mu":
+            if bound > 0 and delta > 0:
+                best = max(best, 1 / gaussian_sigma(bound, delta))
+        elif bound > EPSILON[quantity]:
+            # a bound above the epsilon says that delta there is more than this one
             best = max(best, delta)
-        if quantity == "mu" and bound > 0 and delta > 0:
-            best = max(best, 1 / gaussian_sigma(bound, delta))
     return best
 
 
@@ -98,13 +97,16 @@ def bounds(sizes, repeats, python):
     """Each side's bound of each set of scores, and the other side's version."""
     found = []
     scores = {}
-    for name, (draw, quantity, truth, epsilon) in CASES.items():
+    for name, (draw, quantity, truth) in CASES.items():
         for size in sizes:
             for seed in range(repeats):
                 sides = draw(np.random.default_rng([seed, size]), size)
                 started = time.perf_counter()
                 report = audit_scores(*sides, random_state=seed)
-                bound = report.mu if quantity == "mu" else report.delta(epsilon)
+                if quantity == "mu":
+                    bound = report.mu
+                else:
+                    bound = report.delta(EPSILON[quantity])
                 seconds = time.perf_counter() - started
                 about = (name, quantity, truth, size)
                 found.append((*about, "dpnotes", float(bound), seconds))
@@ -113,9 +115,8 @@ def bounds(sizes, repeats, python):
         return found, ""
     other = asked(python, "jax_privacy", scores, cases=len(scores), deltas=DELTAS)
     for own, answers in zip(list(found), other["found"], strict=True):
-        quantity, epsilon = own[1], CASES[own[0]][3]
         for name, (low, seconds) in answers.items():
-            bound = theirs(low, DELTAS, quantity, epsilon)
+            bound = theirs(low, DELTAS, own[1])
             found.append((*own[:4], f"jax_privacy, {name}", bound, seconds))
     return found, other["version"]
 
@@ -141,7 +142,7 @@ def rows(sizes, repeats, python=None):
 
 
 if __name__ == "__main__":
-    given = options(__doc__, jax="a Python that has jax_privacy")
-    whole = ((300,), 2) if given.small else (RUNS, REPEATS)
+    given = options(__doc__, "jax")
+    found = rows(RUNS, REPEATS, given.jax)
     path = RESULTS / "benchmarks_auditing.csv"
-    table(path, rows(*whole, given.jax), ["mechanism", "size"], kept=given.keep)
+    table(path, found, ["mechanism", "size", "side"], kept=given.keep)

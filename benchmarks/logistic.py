@@ -11,13 +11,12 @@ from sklearn.linear_model import LogisticRegression
 from dpnotes import data
 from dpnotes.learners import (
     LogisticModels,
-    device_name,
     fit_binary_logistic,
     fit_multinomial_logistic,
     fit_perturbed_logistic,
 )
 
-from ._common import OPERATIONS, Row, arithmetic, clock_of, loaded, timed
+from ._common import OPERATIONS, Row, arithmetic, loaded, timed
 
 
 def mnist():
@@ -28,42 +27,63 @@ def adult():
     return loaded("adult", n=32_561, d=108, n_classes=2)
 
 
-def race(job, source, ours, loop, queries, bar, *, models, l2, repeats, device, **how):
-    """Our fits against scikit-learn's of X [n, d] and y [n] on the first of the
-    subsets, scaled to all ``models``.
+def race(job, data, fit, bar, *, sample, l2, device, other=None, **how):
+    """Our fits of models on rows of X [n, d] and y [n] against scikit-learn's of the
+    first of them, scaled to all; ``other`` is the dtype that scikit-learn is given.
     """
-    X, y, subsets = loop
+    source, X, y, queries, subsets = data
+    models = len(subsets)
+    dtype = np.dtype(other or np.float64)
+    # gathered before the clock runs
+    parts = [(X[rows].astype(dtype), y[rows]) for rows in subsets[:sample]]
 
     def theirs():
         found = []
-        for rows in subsets:
-            C = 1 / (len(y[rows]) * l2)
+        for part in parts:
+            # scikit-learn's loss is a sum, ours a mean
+            C = 1 / (len(part[1]) * l2)
             model = LogisticRegression(C=C, max_iter=1000, **how)
-            found.append(model.fit(X[rows], y[rows]))
+            found.append(model.fit(*part))
         return found
 
     (fast, slow), (fits, others) = timed(
-        ours, theirs, repeats=repeats, clock=clock_of(device)
+        lambda: fit(X, y, subsets, l2=l2, device=device),
+        theirs,
+        # one fit on all rows takes so long that one is enough
+        repeats=5 if models > 1 else 1,
+        device=device,
     )
     weights = np.stack([np.squeeze(model.coef_) for model in others])
     votes = np.stack([model.predict(queries) for model in others])
-    gap = float((fits.votes(queries)[: len(others)] != votes).mean())
-    moved = np.abs(fits.weights[: len(others)] - weights).max()
-    scaled = f"scaled from {len(others)} of the models"
+    gap = float((fits.votes(queries)[:sample] != votes).mean())
+    moved = np.abs(fits.weights[:sample] - weights).max()
+    scaled = f"scaled from {sample} of the models"
     return Row(
         job,
         source,
         fast,
-        slow * models / len(others),
-        f"scikit-learn lbfgs, {X.dtype if models == 1 else scaled}",
+        slow * models / sample,
+        f"scikit-learn lbfgs, {dtype if models == 1 else scaled}",
         bar,
         f"l2={l2:.3g}, {fits.iterations.mean():.1f} iterations, the other side"
         f" {np.mean([m.n_iter_ for m in others]):.1f}; largest weight"
         f" {np.abs(weights).max():.2f}; weights differ by at most {moved:.1e}, and"
         f" {gap:.1e} of the votes differ",
-        device=device_name(device),
         gap=gap,
     )
+
+
+def multinomial(job, data, bar, dtype, **how):
+    """Regressions on ten digits, both sides to the same tolerance."""
+    to = {"n_classes": 10, "dtype": dtype, "tolerance": 1e-5}
+    fit = partial(fit_multinomial_logistic, **to)
+    return race(job, data, fit, bar, tol=1e-5, fit_intercept=False, **how)
+
+
+def binary(job, data, bar, dtype, **how):
+    """Regressions with an intercept, both sides to scikit-learn's own tolerance."""
+    fit = partial(fit_binary_logistic, dtype=dtype, tolerance=1e-4)
+    return race(job, data, fit, bar, **how)
 
 
 def subsets_of_mnist(small, device):
@@ -72,66 +92,27 @@ def subsets_of_mnist(small, device):
     models, sample = (32, 4) if small else (256, 16)
     order = np.random.default_rng(0).permutation(len(X))
     subsets = order[: models * 234].reshape(models, 234)
-    shared = {"l2": 1e-2, "device": device}
+    data = source, X, y, queries, subsets
+    how = {"sample": sample, "l2": 1e-2, "device": device}
     for dtype, bar in (("float32", 6), ("float64", 4)):
-        fit = partial(
-            fit_multinomial_logistic,
-            X,
-            y,
-            subsets,
-            n_classes=10,
-            dtype=dtype,
-            tolerance=1e-5,
-            **shared,
-        )
-        yield race(
-            f"1. {models} regressions 234 x 784 x 10, {dtype}",
-            source,
-            fit,
-            (X.astype(np.float64), y, subsets[:sample]),
-            queries,
-            bar,
-            models=models,
-            repeats=2 if small else 5,
-            tol=1e-5,
-            fit_intercept=False,
-            **shared,
-        )
+        job = f"1. {models} regressions 234 x 784 x 10, {dtype}"
+        yield multinomial(job, data, bar, dtype, **how)
 
 
 def one_on_mnist(small, device):
     """Job 1b: one multinomial regression on all rows."""
     source, X, y, queries = mnist()
-    if small:
-        X, y = X[:4000], y[:4000]
-    shared = {"l2": 1e-3, "device": device}
+    n = 4000 if small else len(X)
+    how = {"sample": 1, "l2": 1e-3, "device": device}
     for dtype, other, bar in (
         ("float32", "float64", 3),
         ("float32", "float32", 1.5),
         ("float64", "float64", 1.3),
     ):
-        fit = partial(
-            fit_multinomial_logistic,
-            X.astype(dtype),
-            y,
-            np.arange(len(X))[None],
-            n_classes=10,
-            tolerance=1e-5,
-            **shared,
-        )
-        yield race(
-            f"1b. one regression {len(X)} x 784 x 10, {dtype}",
-            source,
-            fit,
-            (X.astype(other), y, [slice(None)]),
-            queries,
-            bar,
-            models=1,
-            repeats=1,
-            tol=1e-5,
-            fit_intercept=False,
-            **shared,
-        )
+        # nothing is to be copied into another dtype while the clock runs
+        data = source, X[:n].astype(dtype), y[:n], queries, np.arange(n)[None]
+        job = f"1b. one regression {n} x 784 x 10, {dtype}"
+        yield multinomial(job, data, bar, dtype, other=other, **how)
 
 
 def repeats_on_mnist(small, device):
@@ -142,16 +123,10 @@ def repeats_on_mnist(small, device):
     # about epsilon = 1
     noise = 14.0 * np.random.default_rng(0).normal(size=(repeats, 10, 784))
     noise = noise.astype(np.float32)
-    fit = partial(
-        fit_perturbed_logistic,
-        X,
-        y,
-        n_classes=10,
-        l2=1e-3,
-        tolerance=1e-5,
-        device=device,
-    )
-    start = fit(linear=noise).weights[0]  # not far from all optima
+    how = {"n_classes": 10, "l2": 1e-3, "tolerance": 1e-5, "device": device}
+    fit = partial(fit_perturbed_logistic, X, y, **how)
+    # not far from all optima
+    start = fit(linear=noise).weights[0]
     zero = np.zeros((10, 784), np.float32)
     (fast, slow, batched, limit), (ours, one, bare, _) = timed(
         lambda: fit(linear=noise),
@@ -159,7 +134,7 @@ def repeats_on_mnist(small, device):
         lambda: fit(linear=noise, start=start),
         arithmetic(torch.float32, device),
         repeats=1,
-        clock=clock_of(device),
+        device=device,
     )
     gap = float((ours.votes(queries)[0] != one.votes(queries)[0]).mean())
     moved = np.abs(ours.weights[0] - one.weights[0]).max()
@@ -168,16 +143,16 @@ def repeats_on_mnist(small, device):
         f" {moved:.1e}, and {gap:.1e} of the votes differ; "
     )
     job = f"1c. {repeats} repeats on {n} x 784 x 10"
-    common = {"device": device_name(device), "gap": gap}
     yield Row(
         f"{job}, per iteration",
         source,
         batched / bare.iterations.sum(),
+        # a product forwards and one backwards, two operations each
         limit * 4 * X.size * 10 / OPERATIONS,
         "its products at full speed",
         0.5,
         check + "our time includes its part of the preconditioner",
-        **common,
+        gap=gap,
     )
     yield Row(
         f"{job}, in all",
@@ -188,24 +163,8 @@ def repeats_on_mnist(small, device):
         4,
         f"{check}{ours.iterations.mean():.0f} iterations from the unperturbed optimum"
         f" (our time includes its fit), and {one.iterations[0]} from zero",
-        **common,
+        gap=gap,
     )
-
-
-def binary(job, source, X, y, subsets, queries, bar, *, dtype, sample, **how):
-    """Binary regressions, of which scikit-learn fits the first."""
-    fit = partial(
-        fit_binary_logistic,
-        X,
-        y,
-        subsets,
-        dtype=dtype,
-        tolerance=1e-4,
-        l2=how["l2"],
-        device=how["device"],
-    )
-    loop = X.astype(np.float64), y, subsets[:sample]
-    return race(job, source, fit, loop, queries, bar, models=len(subsets), **how)
 
 
 def teachers_on_adult(small, device):
@@ -218,35 +177,24 @@ def teachers_on_adult(small, device):
     # scikit-learn refuses a single class
     mixed = [rows for rows in subsets if 0 < y[rows].sum() < 65]
     how = {"sample": sample, "l2": 1 / 65, "device": device}
-    how["repeats"] = 2 if small else 5
     for dtype, bar in (("float32", 10), ("float64", 8)):
         job = f"2. {len(mixed)} binary regressions 65 x {X.shape[1]}, {dtype}"
-        yield binary(job, source, X, y, mixed, queries, bar, dtype=dtype, **how)
+        yield binary(job, (source, X, y, queries, mixed), bar, dtype, **how)
 
 
 def shadow_models(small, device):
     """Job 2d: the models of a likelihood-ratio attack, each on half of the records
     of breast cancer.
     """
-    found = data.load("breast_cancer")
-    X = found.X_train.astype(np.float64)
+    name = "breast_cancer"
+    found = data.load(name)
+    X, queries = found.X_train.astype(np.float64), found.X_test.astype(np.float64)
     models, sample = (100, 10) if small else (1000, 100)
     generator, half = np.random.default_rng(0), len(X) // 2
     subsets = [np.sort(generator.permutation(len(X))[:half]) for _ in range(models)]
-    yield binary(
-        f"2d. {models} shadow models {half} x {X.shape[1]}, float64",
-        "breast_cancer",
-        X,
-        found.y_train,
-        subsets,
-        found.X_test.astype(np.float64),
-        3,
-        dtype="float64",
-        sample=sample,
-        l2=1e-2,
-        device=device,
-        repeats=2 if small else 5,
-    )
+    task = name, X, found.y_train, queries, subsets
+    job = f"2d. {models} shadow models {half} x {X.shape[1]}, float64"
+    yield binary(job, task, 3, "float64", sample=sample, l2=1e-2, device=device)
 
 
 def random_models(n_models, d):
@@ -277,8 +225,8 @@ def votes_on_adult(small, device):
         lambda: models.votes(X, device=device, dtype=np.uint8),
         arithmetic(torch.float64, device),
         loop,
-        repeats=2 if small else 5,
-        clock=clock_of(device),
+        repeats=5,
+        device=device,
     )
     limit *= 2 * X.size * M / OPERATIONS
     for seconds, against, bar in (
@@ -293,6 +241,5 @@ def votes_on_adult(small, device):
             against,
             bar,
             f"{(ours != theirs).sum()} of {ours.size} votes differ",
-            device=device_name(device),
             gap=float((ours != theirs).mean()),
         )

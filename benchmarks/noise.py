@@ -12,6 +12,7 @@ the book shows.
 """
 
 import time
+from itertools import count
 
 import numpy as np
 
@@ -102,9 +103,9 @@ def compared(accuracies, *, enough, seconds):
     """
     exact = seeded = np.zeros(0)
     start = time.perf_counter()
+    # as few as give a standard error; how many are needed is not known before
     size = 8
-    turn = 0
-    while True:
+    for turn in count():
         exact = np.append(exact, accuracies(size, None))
         seeded = np.append(seeded, accuracies(size, turn))
         error = float(np.sqrt((exact.var(ddof=1) + seeded.var(ddof=1)) / len(exact)))
@@ -114,7 +115,6 @@ def compared(accuracies, *, enough, seconds):
         wanted = len(exact) * ((error / enough) ** 2 - 1)
         affordable = len(exact) * (seconds / spent - 1)
         size = int(np.clip(min(wanted, affordable), 8, 4 * len(exact)))
-        turn += 1
     return {
         "exact": float(exact.mean()),
         "seeded": float(seeded.mean()),
@@ -124,14 +124,13 @@ def compared(accuracies, *, enough, seconds):
     }
 
 
-def rows(enough):
+def rows():
     for method, data, accuracies in comparisons():
-        found = compared(accuracies, enough=enough, seconds=SECONDS)
+        found = compared(accuracies, enough=ENOUGH, seconds=SECONDS)
         yield {"method": method, "data": data, **found}
 
 
 if __name__ == "__main__":
     given = options(__doc__)
     path = RESULTS / "implementations_noise.csv"
-    enough = 1.0 if given.small else ENOUGH
-    table(path, rows(enough), ["method", "data"], kept=given.keep)
+    table(path, rows(), ["method", "data"], kept=given.keep)

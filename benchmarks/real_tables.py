@@ -8,7 +8,7 @@ environments of their own:
 
     python -m venv other && other/bin/pip install diffprivlib==0.6.6
     scikit-learn==1.7.2 interpret-core==0.7.8
-    python -m benchmarks.real_tables sealed --others other/bin/python --keep
+    python -m benchmarks.real_tables sealed --others other/bin/python
 
 ``--before`` names a Python with an earlier version of dpnotes, whose NoisyBoosting had
 no linear model (commit 1303072). With ``--keep`` rows take the place of those of the
@@ -16,7 +16,6 @@ same table and model in ``book/results/head_to_head_real.csv``, so our models ca
 measured again alone.
 """
 
-import argparse
 import hashlib
 import tomllib
 import warnings
@@ -32,10 +31,9 @@ from sklearn.model_selection import train_test_split
 from dpnotes import data
 from dpnotes.comparing import calibration_error, estimators
 from dpnotes.lab.head_to_head.tables import losses
-from dpnotes.lab.store import provenance
 from dpnotes.preprocessing import PublicOneHot, PublicScaler
 
-from ._common import ORIGIN, RESULTS, asked
+from ._common import RESULTS, asked, keep, options
 from .utility import BOUNDS
 
 KEPT = RESULTS / "head_to_head_real.csv"
@@ -173,16 +171,15 @@ def of_us(splits, classes):
 def of_table(name, given, others=None, before=None):
     """One row for each model and epsilon: means over the splits."""
     X, y = table(name, given)
-    splits = [
-        train_test_split(X, y, test_size=0.25, stratify=y, random_state=seed)
-        for seed in range(SPLITS)
-    ]
+    splits = []
+    for seed in range(SPLITS):
+        cut = train_test_split(X, y, test_size=0.25, stratify=y, random_state=seed)
+        splits.append(cut)
     classes = int(y.max()) + 1
     results = list(of_us(splits, classes))
-    if others:
-        results += of_others(others, OTHERS, splits)
-    if before:
-        results += of_others(before, ["NoisyBoosting before"], splits)
+    for python, models in ((others, OTHERS), (before, ["NoisyBoosting before"])):
+        if python:
+            results += of_others(python, models, splits)
     found = []
     for model, epsilon, place, chances in results:
         scores = measured(splits[place][3], np.asarray(chances))
@@ -194,27 +191,19 @@ def of_table(name, given, others=None, before=None):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("which", choices=["development", "sealed"])
-    parser.add_argument("--others", help="a Python with interpret and diffprivlib")
-    parser.add_argument("--before", help="a Python with an earlier dpnotes")
-    parser.add_argument("--keep", action="store_true", help="store the rows")
-    given = parser.parse_args()
+    given = options(__doc__, "others", "before", parts=["development", "sealed"])
     warnings.filterwarnings("ignore")
     rows = pd.read_csv(KEPT)
-    for name, about in lists()[given.which].items():
+    for name, about in lists()[given.part].items():
         own = pd.DataFrame(of_table(name, about, given.others, given.before))
-        own.insert(0, "which", given.which)
-        origin = provenance()
-        own = own.assign(**{name: origin[name] for name in ORIGIN})
-        replaced = (rows["table"] == name) & rows["model"].isin(own["model"])
-        rows = pd.concat([rows[~replaced], own]).sort_values("table", kind="stable")
+        own.insert(0, "which", given.part)
         print(own.round(3).to_string(), flush=True)
+        # of other models the kept ones
+        same = (rows["table"] == name) & rows["model"].isin(own["model"])
+        rows = pd.concat([rows[~same], own])
         if given.keep:
-            rows.round(5).to_csv(KEPT, index=False)
-    print(losses(rows[rows["which"] == given.which]).round(4).to_string())
+            keep(KEPT, own, ["table", "model"])
+    print(losses(rows[rows["which"] == given.part]).round(4).to_string())
 
 
 if __name__ == "__main__":

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from dpnotes.learners import device_name, fit_sgd
+from dpnotes.learners import fit_sgd
 
-from ._common import OPERATIONS, Row, arithmetic, clock_of, gathering, loaded, timed
+from ._common import OPERATIONS, Row, arithmetic, gathering, loaded, timed
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def by_module(task, record, dtype, seed, layers, device):
     return torch.cat([each.detach().ravel() for each in weights]).cpu().numpy()
 
 
-def race(job, task, dtype, *, seeds, records, repeats, device):
+def race(job, task, dtype, *, seeds, records, device):
     """Seeds, each on a data set and on its neighbours without one of these records;
     one of the runs is checked.
     """
@@ -102,6 +102,7 @@ def race(job, task, dtype, *, seeds, records, repeats, device):
     }
     kind = getattr(torch, dtype)
     models = 1 + len(records)
+    # the run that is checked: the base run, or the neighbour that is farthest from it
     column = record = 0
     if task.hidden:
         fit |= {"hidden": task.hidden, "output": "softmax"}
@@ -122,17 +123,16 @@ def race(job, task, dtype, *, seeds, records, repeats, device):
         lambda: fit_sgd(task.X, task.y, **fit),
         machine,
         lambda: by_module(task, record, kind, seed, layers, device),
-        repeats=repeats,
-        clock=clock_of(device),
+        repeats=3,
+        device=device,
     )
     if len(records):
         limit *= operations(task, models) * seeds / OPERATIONS
     gap = float(np.abs(runs.all_weights[0, column] - one).max())
     job += f" {dtype}, {seeds} seeds" + f" x {models}" * (models > 1)
     job += f", {task.steps} steps"
-    where = device_name(device)
     check = f"{fast / (seeds * models * task.steps) * 1e6:.3f} us per run and step"
-    yield Row(job, task.data, fast, limit, limited, bar, check, device=where)
+    yield Row(job, task.data, fast, limit, limited, bar, check)
     yield Row(
         job,
         task.data,
@@ -142,7 +142,6 @@ def race(job, task, dtype, *, seeds, records, repeats, device):
         None,
         f"{check}, {slow / task.steps * 1e6:.1f} for the other side; largest difference"
         f" of a weight in one run: {gap:.1e}",
-        device=where,
         gap=gap,
     )
 
@@ -164,17 +163,21 @@ def operations(task, models):
     epoch = len(task.y) // task.batch_size
     steps = task.steps
     d = task.X.shape[1] + 1
+    # the mean fraction of the steps after a record that is anywhere in the first epoch
     apart = steps / epoch / 2 if steps < epoch else 1 - epoch / steps / 2
+    # forwards, and backwards to the weights
     products = 2 * d
     if task.hidden:
         products = 2 * task.hidden * d + 3 * 2 * (task.hidden + 1)
     return 2 * steps * task.batch_size * products * (1 + (models - 1) * apart)
 
 
-def rows(small, device="cpu"):
+def rows(small, device):
     for task in tasks():
-        short = replace(task, steps=task.steps // (20 if small else 1), hidden=0)
-        layered = replace(task, steps=task.steps // (20 if small else 4))
+        few = task.steps // 20
+        short = replace(task, steps=few if small else task.steps, hidden=0)
+        # networks take longer a step
+        layered = replace(task, steps=few if small else task.steps // 4)
         records = np.random.default_rng(0).choice(
             np.arange(1, len(task.y)), task.neighbours, replace=False
         )
@@ -187,12 +190,5 @@ def rows(small, device="cpu"):
             jobs.append((name, layered, 8, records))
         for dtype in ("float32", "float64"):
             for job, chosen, seeds, changed in jobs:
-                yield from race(
-                    job,
-                    chosen,
-                    dtype,
-                    seeds=seeds,
-                    records=changed,
-                    repeats=1 if small else 3,
-                    device=device,
-                )
+                how = {"seeds": seeds, "records": changed, "device": device}
+                yield from race(job, chosen, dtype, **how)

@@ -56,6 +56,7 @@ class Pair:
         one = np.maximum(self.p - factor * self.q, 0.0).sum()
         two = np.maximum(self.q - factor * self.p, 0.0).sum()
         found = float(max(one, two))
+        # the error of a grid is about what half of its points change
         if self.coarse is not None:
             found = max(0.0, found - abs(found - self.coarse.delta(epsilon)))
         return found
@@ -63,14 +64,14 @@ class Pair:
     @cached_property
     def losses(self):
         """Optimistic loss distribution of all draws."""
-        lower, upper = (
-            {i: math.log(x) for i, x in enumerate(masses) if x > 0}
-            for masses in (self.q, self.p)
-        )
+        logs = []
+        for masses in (self.q, self.p):
+            possible = np.flatnonzero(masses > 0)
+            logs.append(dict(zip(possible, np.log(masses[possible]), strict=True)))
         losses = pld.from_two_probability_mass_functions(
-            lower,
-            upper,
+            *logs,
             pessimistic_estimate=False,
+            # losses are rounded down to this grid, and the more the more steps there are
             value_discretization_interval=INTERVAL / 10,
             symmetric=False,
         )
@@ -85,8 +86,11 @@ class Pair:
             high *= 2
             if high > 200:
                 return math.inf
-        excess = lambda epsilon: self.delta(epsilon) - delta  # noqa: E731
-        return float(optimize.brentq(excess, 0.0, high, xtol=1e-9))
+
+        def excess(epsilon):
+            return self.delta(epsilon) - delta
+
+        return optimize.brentq(excess, 0.0, high, xtol=1e-9)
 
 
 def shifted(cdf, mu, rate, edges):
@@ -113,9 +117,10 @@ def normal(mu, rate=1.0):
 
 
 def laplace_pair(mu, rate=1.0):
+    # the loss changes between the two centres, and hardly in the tails
     middle = np.linspace(0.0, mu, 2001)[1:]
-    tails = np.linspace(-30.0, 0.0, 600), np.linspace(mu, 30, 600)[1:]
-    edges = np.concatenate([tails[0], middle, tails[1]])
+    above = np.linspace(mu, 30, 600)[1:]
+    edges = np.concatenate([np.linspace(-30.0, 0.0, 600), middle, above])
     return shifted(stats.laplace.cdf, mu, rate, edges)
 
 
@@ -124,11 +129,9 @@ def coins(losing, winning, times):
     of those with these chances.
     """
     heads = np.arange(times + 1)
-    pairs = []
-    for one, two in zip(losing, winning, strict=True):
-        masses = stats.binom.pmf(heads, times, one), stats.binom.pmf(heads, times, two)
-        pairs.append(Pair(*masses))
-    return most_revealing(pairs)
+    chances = np.transpose([losing, winning])[:, :, None]
+    masses = stats.binom.pmf(heads, times, chances)
+    return most_revealing([Pair(*both) for both in masses])
 
 
 def most_revealing(pairs):
@@ -178,9 +181,9 @@ def laplace(mu):
 
 
 def pure(epsilon, times):
-    heads, true = np.arange(times + 1), special.expit(epsilon)
-    masses = (stats.binom.pmf(heads, times, chance) for chance in (true, 1 - true))
-    return a.pure(epsilon).compose(times), Pair(*masses)
+    # randomised response is the worst: of its answers only their number counts
+    pair = coins([special.expit(-epsilon)], [special.expit(epsilon)], times)
+    return a.pure(epsilon).compose(times), pair
 
 
 def approximate(epsilon, delta):
@@ -193,6 +196,7 @@ def bagging(n, k, models, kind):
     if kind == 2:
         models = max(1, min(models, n // k))
         how["scheme"] = "split"
+    # the chance that no model sees the record, by kind
     missed = ((1 - 1 / n) ** (k * models), (1 - k / n) ** models, 1 - k * models / n)
     return a.bagging(n_models=models, **how), sample(1 - missed[kind])
 
@@ -209,7 +213,7 @@ def sampled_laplace(mu, rate):
 
 def sampled_statement(epsilon, rate):
     profile = a.subsampled(a.pure(epsilon), sample_rate=rate)
-    return profile, response(epsilon, 0.0, rate)
+    return profile, response(epsilon, rate=rate)
 
 
 def fixed_size(mu, k):
@@ -228,6 +232,7 @@ def zcdp(rho):
 
 
 def soft_vote(beta, answers):
+    # a record moves two votes, one from a class and one to the other
     margin = beta * np.linspace(-40, 40, 161)
     pair = coins(special.expit(margin), special.expit(margin + 2 * beta), answers)
     return a.soft_vote(beta=beta, answers=answers), pair
@@ -263,8 +268,9 @@ def confident(threshold, sigma):
         for lead in np.linspace(-3, 3, 25) * sigma:
             masses = outcome(top - 0.5, lead - 1), outcome(top + 0.5, lead + 1)
             pairs.append(Pair(*masses))
-    sigmas = {"sigma_threshold": threshold, "sigma_answer": sigma}
-    profile = a.confident_gnmax(**sigmas, queries=1, answers=1)
+    profile = a.confident_gnmax(
+        sigma_threshold=threshold, sigma_answer=sigma, queries=1, answers=1
+    )
     return profile, most_revealing(pairs)
 
 
@@ -274,32 +280,38 @@ def chunk_filter(sigma, budget):
 
 def last(shift, steps, contraction, **more):
     """A quadratic on which the record moves every step the same way."""
-    how = {"sigma": 1.0, "shift": shift, "steps": steps, "contraction": contraction}
     powers = contraction ** np.arange(steps)
+    # what of the record's moves and of the noise is left at the end
     moved = shift * powers.sum() / math.sqrt((powers**2).sum())
-    return a.last_iterate(**how, **more), normal(moved)
+    profile = a.last_iterate(
+        sigma=1.0, shift=shift, steps=steps, contraction=contraction, **more
+    )
+    return profile, normal(moved)
 
 
 def loss_perturbation(n_classes, regulariser, sigma):
     """Weights of one feature with and without a record; the others leave its class
     to the noise, or steer from it.
     """
-    how = {"n_classes": n_classes, "regulariser": regulariser, "sigma": sigma}
     many = 30 * (regulariser + sigma)
     size = POINTS[n_classes]
+    # the part of the noise along the sum of the classes is the same for all data
     axes = n_classes - 1
+    profile = a.loss_perturbation(
+        n_classes=n_classes, regulariser=regulariser, sigma=sigma
+    )
     found = []
     for times, other in ((0.0, 1), (many, 1), (many, n_classes - 1)):
         others = np.ones((2, 1)), np.array([1, other]), np.full(2, times)
         problem = Problem(*others, (np.ones(1), 0), None, n_classes, regulariser, sigma)
         points, q = grid(problem, size)
         p = q * np.exp(log_ratio(problem, points))
-        half = []
-        for masses in (p, q):
-            every = masses.reshape((size,) * axes)[(slice(None, None, 2),) * axes]
-            half.append(every.ravel() * 2**axes)
-        found.append(Pair(p, q, coarse=Pair(*half)))
-    return a.loss_perturbation(**how), most_revealing(found)
+        grids = np.stack([p, q]).reshape(2, *[size] * axes)
+        # every second point of each axis, with the mass of those left out
+        half = grids[:, ::2] if axes == 1 else grids[:, ::2, ::2]
+        coarse = Pair(*half.reshape(2, -1) * 2**axes)
+        found.append(Pair(p, q, coarse=coarse))
+    return profile, most_revealing(found)
 
 
 def families(g):
@@ -349,11 +361,13 @@ def tightness(settings, names=()):
         made()
         for _ in range(settings):
             profile, pair = made()
-            for e in {0.0, *(pair.epsilon(delta) for delta in DELTAS)} - {math.inf}:
+            for e in {0.0, *map(pair.epsilon, DELTAS)} - {math.inf}:
                 d = pair.delta(e)
-                if d > 1e-12:
-                    deltas.append(profile.delta(e) / d)
-                if d > 1e-12 and e > SMALL:
+                # below it a delta is rounding
+                if d <= 1e-12:
+                    continue
+                deltas.append(profile.delta(e) / d)
+                if e > SMALL:
                     epsilons.append(profile.epsilon(d) / e)
         # where no epsilon is compared
         epsilons = epsilons or [1.0]
@@ -375,19 +389,23 @@ def members():
     """
 
     def times(made, number):
-        return made[0].compose(number), replace(made[1], times=number)
+        profile, pair = made
+        return profile.compose(number), replace(pair, times=number)
 
     votes = np.array([[40.0, 6.0], [45.0, 1.0]])
     lead = votes[:, 0] - votes[:, 1]
+    # both labels are shown: the outcomes are pairs, with products of the chances
     chances = special.ndtr(np.stack([lead, lead - 2]) / math.sqrt(2) / 10)
     known = [np.outer((x, 1 - x), (y, 1 - y)).ravel() for x, y in chances]
+    replaced = a.gaussian(sigma=4.0, adjacency="replace-one")
+    minimiser = a.loss_perturbation(n_classes=3, regulariser=100.0, sigma=8.0)
     return {
         "gaussian": gaussian(0.25),
         "gaussian_of_advantage": advantage(0.1),
         "laplace": laplace(1 / 3),
         "laplace, 20": times(laplace(1 / 9), 20),
-        "pure": (a.pure(0.3), response(0.3)),
-        "pure, 30": times((a.pure(0.05), response(0.05)), 30),
+        "pure": pure(0.3, 1),
+        "pure, 30": pure(0.05, 30),
         "approximate": approximate(0.2, 1e-6),
         "zcdp": zcdp(0.02),
         "bagging": bagging(10**7, 10, 1, 0),
@@ -409,15 +427,10 @@ def members():
         "chunk_filter": chunk_filter(20.0, 10),
         "last_iterate": last(0.05, 30, 0.9, adjacency="add-remove"),
         "compose": (a.compose(gaussian(0.2)[0], laplace(0.2)[0]), normal(0.2)),
-        "gaussian, replace-one": (
-            a.gaussian(sigma=4.0, adjacency="replace-one"),
-            normal(0.25),
-        ),
+        "gaussian, replace-one": (replaced, normal(0.25)),
         "subsampled, fixed size": fixed_size(1.0, 5),
-        "loss_perturbation": (
-            a.loss_perturbation(n_classes=3, regulariser=100.0, sigma=8.0),
-            normal(0.0),
-        ),
+        # a pair that shows nothing: of this one the densities are not computed
+        "loss_perturbation": (minimiser, normal(0.0)),
     }
 
 
@@ -473,13 +486,10 @@ def main():
     if not given.families:
         made["composition"] = matrix()
     for name, rows in made.items():
-        found = []
-        for row in rows:
-            print(*row.values(), flush=True)
-            found.append(row)
+        found = pd.DataFrame(rows)
+        print(found.to_string(), flush=True)
         if given.keep and not given.families:
-            path = RESULTS / f"foundations_{name}.csv"
-            pd.DataFrame(found).to_csv(path, index=False)
+            found.to_csv(RESULTS / f"foundations_{name}.csv", index=False)
 
 
 if __name__ == "__main__":

@@ -124,18 +124,13 @@ def rows(python, *, releases=RELEASES, every=1):
         sides = [without_privacy(split, C[::every]), ours(split, every, releases)]
         if python:
             sides.insert(1, diffprivlib(python, split, C[::every], releases))
+        n, d = split[0].shape
         for side in sides:
             for found in side:
-                yield {
-                    "data": name,
-                    "n": len(split[0]),
-                    "d": split[0].shape[1],
-                    **found,
-                }
+                yield {"data": name, "n": n, "d": d, **found}
 
 
 if __name__ == "__main__":
-    given = options(__doc__, diffprivlib="a Python that has diffprivlib")
-    size = {"releases": 2, "every": 4} if given.small else {}
+    given = options(__doc__, "diffprivlib")
     path = RESULTS / "benchmarks_utility.csv"
-    table(path, rows(given.diffprivlib, **size), ["data", "method"], kept=given.keep)
+    table(path, rows(given.diffprivlib), ["data", "method"], kept=given.keep)

@@ -18,9 +18,9 @@ def test_bounds_of_epsilon_are_read_as_the_best_they_imply():
     deltas = [0.0, 1e-5, 0.01, 0.2]
     exact = gaussian(sigma=0.5)
     bounds = [0.0] + [float(exact.epsilon(delta)) for delta in deltas[1:]]
-    assert auditing.theirs(bounds, deltas, "mu", 0.0) == pytest.approx(2.0, rel=1e-6)
-    assert auditing.theirs([2.0, 1.5, 1.2, 0.9], deltas, "pi", 1.0) == 0.01
-    assert auditing.theirs([0.0, 0.0, 0.0, 0.0], deltas, "mu", 0.0) == 0.0
+    assert auditing.theirs(bounds, deltas, "mu") == pytest.approx(2.0, rel=1e-6)
+    assert auditing.theirs([2.0, 1.5, 1.2, 0.9], deltas, "pi") == 0.01
+    assert auditing.theirs([0.0, 0.0, 0.0, 0.0], deltas, "mu") == 0.0
 
 
 @pytest.fixture

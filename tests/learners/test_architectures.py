@@ -38,13 +38,13 @@ def test_shapes_randomness_and_examples_apart(make, shape):
     state = torch.get_rng_state()
     first, again, other = make(seeded(1)), make(seeded(1)), make(seeded(2))
     assert torch.equal(torch.get_rng_state(), state)
-    weights = [
-        torch.cat([p.detach().flatten() for p in net.parameters()])
-        for net in (first, again, other)
-    ]
-    assert torch.equal(weights[0], weights[1])
-    assert not torch.equal(weights[0], weights[2])
-    assert weights[0].isfinite().all()
+    weights, same, others = (
+        nn.utils.parameters_to_vector(each.parameters())
+        for each in (first, again, other)
+    )
+    assert torch.equal(weights, same)
+    assert not torch.equal(weights, others)
+    assert weights.isfinite().all()
     images = torch.randn(3, *shape, generator=seeded())
     with torch.no_grad():
         logits = first(images)
@@ -73,21 +73,17 @@ def test_shortcut_takes_every_second_place_and_adds_empty_channels():
 
 def test_initial_weights_have_the_stated_distribution():
     """A standard deviation four percent off, a bound two percent off is noticed."""
-    convolution = [
-        p for p in residual_network(generator=seeded()).parameters() if p.ndim == 4
-    ][-1]
-    scaled = convolution.detach().numpy().ravel() * np.sqrt(64 * 9 / 2)
-    assert stats.kstest(scaled, stats.norm.cdf).pvalue > 1e-3
-    assert stats.kstest(scaled, stats.norm(scale=1.04).cdf).pvalue < 1e-3
-    linear = (
-        multilayer_perceptron((784,), 10, generator=seeded())[1]
-        .weight.detach()
-        .numpy()
-        .ravel()
-        * 28
-    )
-    assert stats.kstest(linear, stats.uniform(-1, 2).cdf).pvalue > 1e-3
-    assert stats.kstest(linear, stats.uniform(-1.02, 2.04).cdf).pvalue < 1e-3
+    convolution = residual_network(generator=seeded())[-4].branch[3]
+    linear = multilayer_perceptron((784,), 10, generator=seeded())[1]
+    for layer, scale, right, wrong in (
+        # a variance of 2 over 64 * 9 inputs
+        (convolution, np.sqrt(64 * 9 / 2), stats.norm(), stats.norm(scale=1.04)),
+        # a bound of 1 over the root of 784 inputs
+        (linear, 28, stats.uniform(-1, 2), stats.uniform(-1.02, 2.04)),
+    ):
+        scaled = layer.weight.detach().numpy().ravel() * scale
+        assert stats.kstest(scaled, right.cdf).pvalue > 1e-3
+        assert stats.kstest(scaled, wrong.cdf).pvalue < 1e-3
 
 
 @pytest.mark.parametrize(
@@ -126,31 +122,19 @@ def test_bad_settings_are_named(make, message):
 
 def test_the_classifier_offers_every_architecture():
     rows = np.random.default_rng(0).normal(size=(12, 3 * 32 * 32)).astype(np.float32)
-    sizes = {}
-    for name in ("convolutional", "residual", "vgg16", "mlp"):
-        model = NetworkClassifier(
-            (3, 32, 32),
-            architecture=name,
-            epochs=1,
-            random_state=0,
-            augmentation="crop-flip",
-        )
-        parameters = model.fit(rows, np.arange(12) % 10).networks_.parameters
-        sizes[name] = sum(value[0].numel() for value in parameters.values())
+    how = {"epochs": 1, "random_state": 0, "augmentation": "crop-flip"}
     # ResNet-20 as in its paper's table, VGG16 as in configuration D, of which group
     # normalisation makes 2 * 4224 more
-    assert sizes == {
+    for name, size in {
         "convolutional": 22058,
         "residual": 269722,
         "vgg16": 14728266,
         "mlp": 3072 * 64 + 64 + 650,
-    }
-    own = NetworkClassifier(
-        (3, 8, 8), architecture=multilayer_perceptron, epochs=1, random_state=0
-    )
-    assert own.fit(rows[:, :192], np.arange(12) % 10).networks_.parameters[
-        "1.weight"
-    ].shape == (1, 64, 192)
+        multilayer_perceptron: 3072 * 64 + 64 + 650,
+    }.items():
+        model = NetworkClassifier((3, 32, 32), architecture=name, **how)
+        parameters = model.fit(rows, np.arange(12) % 10).networks_.parameters
+        assert sum(value[0].numel() for value in parameters.values()) == size
     for wrong in ("convolutional", "resnet"):
         with pytest.raises(
             ValueError,

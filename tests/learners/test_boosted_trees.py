@@ -34,39 +34,35 @@ def mixed_data(n=400, seed=0):
 def improvement(x, residual):
     """Friedman's improvement of the split x, up to the size of the node."""
     left, right = residual[~x], residual[x]
-    return (
-        -np.inf
-        if not len(left) or not len(right)
-        else (left.mean() - right.mean()) ** 2 * len(left) * len(right)
-    )
+    if not len(left) or not len(right):
+        return -np.inf
+    return (left.mean() - right.mean()) ** 2 * len(left) * len(right)
 
 
 def best_improvement(X, residual):
-    values = [np.unique(column) for column in X.T]
-    gains = [
-        improvement(column > (low + high) / 2, residual)
-        for column, distinct in zip(X.T, values, strict=True)
-        for low, high in itertools.pairwise(distinct)
-    ]
-    return max(gains, default=-np.inf)
+    best = -np.inf
+    for column in X.T:
+        for low, high in itertools.pairwise(np.unique(column)):
+            best = max(best, improvement(column > (low + high) / 2, residual))
+    return best
 
 
 @pytest.mark.parametrize("depth", [1, 3])
 def test_every_split_is_the_best_and_every_leaf_a_newton_step(depth):
     X, y = mixed_data()
     subsets = [np.arange(60), np.arange(50, 141), np.array([3, 3, 3, 7, 9, 11, 11, 20])]
-    fitted = fit_boosted_trees(
-        X, y, subsets, n_trees=8, depth=depth, learning_rate=0.3, device="cpu"
-    )
+    how = {"n_trees": 8, "depth": depth, "learning_rate": 0.3, "device": "cpu"}
+    fitted = fit_boosted_trees(X, y, subsets, **how)
     for index, rows in enumerate(subsets):
         score = np.full(len(rows), logit(y[rows].mean()))
         assert fitted.prior[index] == pytest.approx(score[0], abs=1e-12)
-        for feature, threshold, value in zip(
-            *(a[index] for a in (fitted.feature, fitted.threshold, fitted.value)),
-            strict=True,
-        ):
+        for tree in range(8):
+            feature = fitted.feature[index, tree]
+            threshold = fitted.threshold[index, tree]
             chance = expit(score)
-            residual, leaf = y[rows] - chance, np.zeros(len(rows), int)
+            residual = y[rows] - chance
+            # the node that a row has come to
+            leaf = np.zeros(len(rows), int)
             for node in range(2**depth - 1):
                 inside = leaf == node
                 own = X[rows[inside]]
@@ -75,27 +71,23 @@ def test_every_split_is_the_best_and_every_leaf_a_newton_step(depth):
                 if np.isinf(threshold[node]):
                     assert best == -np.inf
                 else:
-                    assert improvement(right, residual[inside]) == pytest.approx(
-                        best, rel=1e-9, abs=1e-12
-                    )
+                    found = improvement(right, residual[inside])
+                    assert found == pytest.approx(best, rel=1e-9, abs=1e-12)
+                    # midway between values of these rows, not of others
                     distinct = np.unique(own[:, feature[node]])
-                    # not of other rows
-                    assert np.isclose(
-                        threshold[node], (distinct[:-1] + distinct[1:]) / 2
-                    ).any()
+                    middles = (distinct[:-1] + distinct[1:]) / 2
+                    assert np.isclose(threshold[node], middles).any()
                 leaf[inside] = 2 * node + 1 + right
-            for number, step in enumerate(value, start=2**depth - 1):
+            for number, step in enumerate(fitted.value[index, tree], 2**depth - 1):
                 inside = leaf == number
-                newton = (
-                    residual[inside].sum() / (chance * (1 - chance))[inside].sum()
-                    if inside.any()
-                    else 0.0
-                )
+                newton = 0.0
+                if inside.any():
+                    hessian = chance * (1 - chance)
+                    newton = residual[inside].sum() / hessian[inside].sum()
                 assert step == pytest.approx(0.3 * newton, rel=1e-9, abs=1e-12)
                 score[inside] += step
-        np.testing.assert_allclose(
-            fitted.logits(X[rows], device="cpu")[index], score, atol=1e-10
-        )
+        logits = fitted.logits(X[rows], device="cpu")[index]
+        np.testing.assert_allclose(logits, score, atol=1e-10)
 
 
 @pytest.mark.parametrize("depth", [1, 2])
@@ -107,49 +99,39 @@ def test_without_ties_the_trees_are_those_of_scikit_learn(depth):
     subsets = [rng.choice(600, size=size) for size in (400, 250, 251)]  # with repeats
     fitted = fit_boosted_trees(X, y, subsets, n_trees=12, depth=depth, device="cpu")
     for rows, logits in zip(subsets, fitted.logits(X, device="cpu"), strict=True):
-        theirs = GradientBoostingClassifier(
-            n_estimators=12, max_depth=depth, random_state=0
-        ).fit(X[rows], y[rows])
+        how = {"n_estimators": 12, "max_depth": depth, "random_state": 0}
+        theirs = GradientBoostingClassifier(**how).fit(X[rows], y[rows])
         np.testing.assert_allclose(logits, theirs.decision_function(X), atol=1e-9)
 
 
 def test_votes_confidence_and_blocks_follow_from_the_logits(monkeypatch):
     X, y = mixed_data()
-    fitted = fit_boosted_trees(
-        X, y, np.arange(200).reshape(5, 40), n_trees=6, device="cpu"
-    )
-    logits = fitted.logits(X, device="cpu")
+    fitted = fit_boosted_trees(X, y, np.arange(200).reshape(5, 40), n_trees=6)
+    logits = fitted.logits(X)
     assert len(fitted) == 5
     assert logits.shape == (5, 400)
-    np.testing.assert_array_equal(
-        fitted.votes(X, device="cpu", dtype=np.uint8), logits > 0
-    )
+    np.testing.assert_array_equal(fitted.votes(X, dtype=np.uint8), logits > 0)
     assert fitted.votes(X).dtype == np.int64
-    np.testing.assert_allclose(
-        fitted.confidence(X), np.maximum(expit(logits), expit(-logits))
-    )
-    monkeypatch.setattr(_boosted_trees, "CPU_BUDGET", 5000)
-    np.testing.assert_allclose(fitted.logits(X, device="cpu"), logits, atol=1e-12)
-    monkeypatch.setattr(_boosted_trees, "CPU_BUDGET", 1)
-    np.testing.assert_allclose(
-        fitted.logits(X[:7], device="cpu"), logits[:, :7], atol=1e-12
-    )
+    larger = np.maximum(expit(logits), expit(-logits))
+    np.testing.assert_allclose(fitted.confidence(X), larger)
+    # bytes for some queries of one model, and for less than one
+    for budget in (5000, 1):
+        monkeypatch.setattr(_boosted_trees, "CPU_BUDGET", budget)
+        again = fitted.logits(X[:50], device="cpu")
+        np.testing.assert_allclose(again, logits[:, :50], atol=1e-12)
 
 
 def test_one_class_and_rows_that_are_alike():
     X, y = mixed_data(40)
     X[:4] = X[0]
     of_one = np.flatnonzero(y == 1)[:5]
-    fitted = fit_boosted_trees(
-        X, y, [of_one, np.arange(4), [2]], n_trees=3, device="cpu"
-    )
-    votes = fitted.votes(X, device="cpu")
+    fitted = fit_boosted_trees(X, y, [of_one, np.arange(4), [2]], n_trees=3)
+    votes = fitted.votes(X)
     assert (votes[0] == 1).all()
     assert (votes[2] == y[2]).all()
-    fraction = y[:4].mean()
-    np.testing.assert_allclose(
-        fitted.logits(X)[1], logit(np.clip(fraction, 2**-23, 1 - 2**-23)), rtol=1e-3
-    )
+    # a class that is missing counts as the smallest fraction of float32
+    fraction = np.clip(y[:4].mean(), 2**-23, 1 - 2**-23)
+    np.testing.assert_allclose(fitted.logits(X)[1], logit(fraction), rtol=1e-3)
     assert np.isinf(fitted.threshold[1:]).all()
 
 

@@ -2,6 +2,8 @@
 option; and the classifier.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -10,8 +12,8 @@ from torch import nn
 
 from dpnotes.learners import (
     NetworkClassifier,
-    _network_training as engines,
     _networks as networks,
+    choose_engine,
     convolutional_network,
     epoch_factors,
     fit_networks,
@@ -78,37 +80,29 @@ def problem():
     return images, labels, subsets
 
 
-def difference(one, other):
-    return max(
-        float((one.parameters[name] - other.parameters[name]).abs().max())
-        for name in one.parameters
-    )
-
-
 def generator_of(*key):
     state = np.random.SeedSequence(5, spawn_key=key).generate_state(1, np.uint64)[0]
     return torch.Generator().manual_seed(int(state) >> 1)
 
 
-def plain(build, problem, index, *, optimizer, schedule=None, augment=False):
+def plain(build, problem, index, *, optimizer, schedule, augment):
     """The same training written out with PyTorch's own optimizers and schedulers;
     weights, and the last loss.
     """
     images, labels, subsets = problem
-    rows, orders, changes = (
-        torch.from_numpy(subsets[index]),
-        generator_of(index),
-        generator_of(index, 1),
-    )
+    rows = torch.from_numpy(subsets[index])
+    # the first stream gives the weights, too
+    orders, changes = generator_of(index), generator_of(index, 1)
     network = build(orders).double()
     descent = optimizer(network.parameters())
-    steps = torch.optim.lr_scheduler.LambdaLR(
-        descent, lambda epoch: epoch_factors(schedule, 4)[epoch]
-    )
+    factors = epoch_factors(schedule, 4)
+    steps = torch.optim.lr_scheduler.LambdaLR(descent, factors.__getitem__)
     for _ in range(3):
-        order, losses = rows[torch.randperm(len(rows), generator=orders)], []
+        order = rows[torch.randperm(len(rows), generator=orders)]
         x, y = torch.from_numpy(images)[order], torch.from_numpy(labels)[order]
-        x = apply_crop_flips(x, draw_crop_flips(len(x), changes)) if augment else x
+        if augment:
+            x = apply_crop_flips(x, draw_crop_flips(len(x), changes))
+        losses = []
         for part in torch.arange(len(rows)).split(16):
             descent.zero_grad()
             loss = nn.functional.cross_entropy(network(x[part]), y[part])
@@ -119,51 +113,41 @@ def plain(build, problem, index, *, optimizer, schedule=None, augment=False):
     return dict(network.named_parameters()), sum(losses) / len(rows)
 
 
+HEAVY = {"momentum": 0.8, "weight_decay": 0.01}
+# settings of ours, and PyTorch's class of the optimizer with its settings
 OPTIONS = {
-    "adam": ({}, {"optimizer": lambda p: torch.optim.Adam(p, lr=1e-2, foreach=False)}),
-    "momentum": (
-        {
-            "optimizer": "momentum",
-            "momentum": 0.8,
-            "weight_decay": 0.01,
-            "schedule": {1: 0.3},
-        },
-        {
-            "optimizer": lambda p: torch.optim.SGD(
-                p, lr=1e-2, momentum=0.8, weight_decay=0.01, foreach=False
-            ),
-            "schedule": {1: 0.3},
-        },
-    ),
-    "sgd, augmented": (
-        {"optimizer": "sgd", "augmentation": "crop-flip", "schedule": {0: 0.9, 2: 0.1}},
-        {
-            "optimizer": lambda p: torch.optim.SGD(p, lr=1e-2, foreach=False),
-            "schedule": {0: 0.9, 2: 0.1},
-            "augment": True,
-        },
+    "adam": ({}, torch.optim.Adam, {}),
+    "momentum": ({"schedule": {1: 0.3}, **HEAVY}, torch.optim.SGD, HEAVY),
+    "sgd": (
+        {"augmentation": "crop-flip", "schedule": {0: 0.9, 2: 0.1}},
+        torch.optim.SGD,
+        {},
     ),
 }
 
 
 @pytest.mark.parametrize("build", BUILDS.values(), ids=BUILDS)
-@pytest.mark.parametrize(("options", "reference"), OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("name", OPTIONS)
 @pytest.mark.parametrize("engine", ["loop", "batched"])
-def test_equals_the_same_training_written_out(
-    problem, build, options, reference, engine
-):
+def test_equals_the_same_training_written_out(problem, build, name, engine):
     """Catches shared orders, padding that counts, a mean over the wrong rows, rates
     or decay for the wrong model.
     """
-    fitted = fit_networks(build, *problem, engine=engine, **SETTINGS | options)
+    options, kind, own = OPTIONS[name]
+    how = {"engine": engine, "optimizer": name, **SETTINGS, **options}
+    fitted = fit_networks(build, *problem, **how)
+    reference = {
+        "optimizer": partial(kind, lr=1e-2, foreach=False, **own),
+        "schedule": options.get("schedule"),
+        "augment": "augmentation" in options,
+    }
     for index in range(5):
         values, loss = plain(build, problem, index, **reference)
-        for name, value in values.items():
+        for key, value in values.items():
+            found = fitted.parameters[key][index]
             # Adam divides by the root of tiny squared gradients, which magnifies
             # rounding
-            np.testing.assert_allclose(
-                fitted.parameters[name][index], value.detach(), atol=1e-9
-            )
+            np.testing.assert_allclose(found, value.detach(), atol=1e-9)
         assert fitted.loss[index] == pytest.approx(loss, rel=1e-8)
     assert list(fitted.parameters) == list(values)
 
@@ -192,12 +176,10 @@ def test_prediction_follows_from_the_weights_whatever_is_batched(problem, monkey
     for i in (0, 17):
         module = BUILDS["mlp"](torch.Generator()).double()
         module.load_state_dict(fitted.state_dict(i))
-        np.testing.assert_allclose(
-            module(torch.tensor(images)).detach(), together[i], atol=1e-12
-        )
-        np.testing.assert_allclose(
-            fitted[i].logits(images, device="cpu")[0], together[i], atol=1e-12
-        )
+        plain = module(torch.tensor(images)).detach()
+        np.testing.assert_allclose(plain, together[i], atol=1e-12)
+        alone = fitted[i].logits(images, device="cpu")[0]
+        np.testing.assert_allclose(alone, together[i], atol=1e-12)
     np.testing.assert_array_equal(fitted[-1].loss, fitted.loss[19:])
     assert fitted.votes(images[:0], device="cpu").shape == (20, 0)
     with pytest.raises(IndexError):
@@ -221,27 +203,19 @@ def test_which_networks_are_chains():
 
 
 def test_choice_of_engine():
-    cpu, gpu = torch.device("cpu"), torch.device("cuda")
-    generator = torch.Generator().manual_seed(0)
-    cnn, mlp = BUILDS["convolutional"](generator), BUILDS["mlp"](generator)
-    choice = [
-        engines.choose_engine(
-            "auto", network, device, n_models=models, batch_size=batch
-        )
-        for network, device, models, batch in [
-            (cnn, cpu, 8, 32),
-            (mlp, cpu, 8, 32),
-            (mlp, cpu, 1, 32),
-            (cnn, gpu, 8, 32),
-            (cnn, gpu, 1, 32),
-            (cnn, gpu, 8, 512),
-        ]
-    ]
-    assert choice == ["loop", "batched", "loop", "batched", "loop", "loop"]
-    assert (
-        engines.choose_engine("batched", cnn, cpu, n_models=1, batch_size=600)
-        == "batched"
-    )
+    for asked, name, device, models, batch, expected in (
+        ("auto", "convolutional", "cpu", 8, 32, "loop"),
+        ("auto", "mlp", "cpu", 8, 32, "batched"),
+        ("auto", "mlp", "cpu", 1, 32, "loop"),
+        ("auto", "convolutional", "cuda", 8, 32, "batched"),
+        ("auto", "convolutional", "cuda", 1, 32, "loop"),
+        ("auto", "convolutional", "cuda", 8, 512, "loop"),
+        ("batched", "convolutional", "cpu", 1, 600, "batched"),
+    ):
+        network = BUILDS[name](torch.Generator())
+        sizes = {"n_models": models, "batch_size": batch}
+        found = choose_engine(asked, network, torch.device(device), **sizes)
+        assert found == expected, (asked, name, device, models, batch)
 
 
 def test_factors():
@@ -254,13 +228,12 @@ def test_factors():
 def test_bytes_stand_for_fractions_of_255(problem):
     _, labels, subsets = problem
     pixels = np.random.default_rng(1).integers(256, size=(90, *SHAPE), dtype=np.uint8)
-    as_bytes = fit_networks(BUILDS["mlp"], pixels, labels, subsets, **SETTINGS)
-    as_floats = fit_networks(
-        BUILDS["mlp"], pixels.astype(np.float32) / 255, labels, subsets, **SETTINGS
-    )
-    assert difference(as_bytes, as_floats) == 0
-    logits = as_floats.logits(pixels.astype(np.float32) / 255, device="cpu")
-    np.testing.assert_array_equal(as_bytes.logits(pixels, device="cpu"), logits)
+    floats = pixels.astype(np.float32) / 255
+    logits = []
+    for images in (pixels, floats):
+        fitted = fit_networks(BUILDS["mlp"], images, labels, subsets, **SETTINGS)
+        logits.append(fitted.logits(images, device="cpu"))
+    np.testing.assert_array_equal(*logits)
 
 
 @pytest.mark.parametrize("engine", ["loop", "batched"])
@@ -268,78 +241,64 @@ def test_training_goes_on_from_given_weights(problem, engine):
     """Plain descent has no state: two epochs after one, on whole subsets, equal
     three; a new last layer starts anew.
     """
-    settings = SETTINGS | {"batch_size": 90, "optimizer": "sgd", "engine": engine}
-    whole = fit_networks(BUILDS["mlp"], *problem, **settings)
-    first = fit_networks(BUILDS["mlp"], *problem, **settings | {"epochs": 1})
-    on = fit_networks(
-        BUILDS["mlp"],
-        *problem,
-        initial=first.state_dict(1),
-        **settings | {"seed": 77, "epochs": 2},
-    )
-    for name, value in whole.parameters.items():
-        np.testing.assert_allclose(on.parameters[name][1], value[1], atol=1e-12)
-    settings |= {"epochs": 1, "learning_rate": 1e-12, "new_last_layer": True}
-    tuned = fit_networks(
-        BUILDS["mlp"], *problem, initial=first.state_dict(1), **settings
-    )
+    own = {"batch_size": 90, "optimizer": "sgd", "engine": engine}
+    settings = SETTINGS | own
+
+    def fit(**changes):
+        return fit_networks(BUILDS["mlp"], *problem, **settings | changes).parameters
+
+    whole = fit()
+    first = {name: value[1] for name, value in fit(epochs=1).items()}
+    # another seed, which decides nothing but the order of the rows of a batch
+    on = fit(initial=first, seed=77, epochs=2)
+    for name, value in whole.items():
+        np.testing.assert_allclose(on[name][1], value[1], atol=1e-12)
+    # steps too short to be seen
+    still = {"epochs": 1, "learning_rate": 1e-12}
+    tuned = fit(initial=first, new_last_layer=True, **still)
     for name, value in BUILDS["mlp"](generator_of(2)).named_parameters():
-        expected = (
-            value.detach() if name.startswith("5.") else first.state_dict(1)[name]
-        )
-        np.testing.assert_allclose(tuned.parameters[name][2], expected, atol=1e-9)
+        expected = value.detach() if name.startswith("5.") else first[name]
+        np.testing.assert_allclose(tuned[name][2], expected, atol=1e-9)
 
 
 def test_weights_that_do_not_fit_are_named(problem):
-    images, labels, subsets = problem
-    ready = fit_networks(BUILDS["mlp"], *problem, **SETTINGS).state_dict(0)
+    ready = dict(BUILDS["mlp"](torch.Generator()).named_parameters())
 
     def five(generator):
         return multilayer_perceptron(SHAPE, 5, hidden=(12, 7), generator=generator)
 
-    with pytest.raises(
-        ValueError,
-        match=r"'5.weight'\] must have shape \(5, 7\), got \(3, 7\); .*new_last_layer",
-    ):
-        fit_networks(
-            five, *problem, initial=ready | {"5.bias": torch.zeros(5)}, **SETTINGS
-        )
-    tuned = fit_networks(
-        five,
-        images,
-        labels + 2,
-        subsets,
-        initial=ready,
-        new_last_layer=True,
-        **SETTINGS,
-    )
+    def convolution(generator):
+        return _drawn(nn.Sequential(nn.Conv2d(3, 3, 8), nn.Flatten()), generator)
+
+    def fit(build, initial, **changes):
+        settings = {"initial": initial, **SETTINGS, **changes}
+        return fit_networks(build, *problem, **settings)
+
+    shape = r"'5.weight'\] must have shape \(5, 7\), got \(3, 7\); .*new_last_layer"
+    with pytest.raises(ValueError, match=shape):
+        fit(five, ready | {"5.bias": torch.zeros(5)})
+    tuned = fit(five, ready, new_last_layer=True)
     assert tuned.parameters["5.weight"].shape == (5, 5, 7)
     broken = {name: value * float("nan") for name, value in ready.items()}
     with pytest.raises(ValueError, match=r"initial\['.*'\] must be finite"):
-        fit_networks(BUILDS["mlp"], *problem, initial=broken, **SETTINGS)
-    convolution = lambda g: _drawn(nn.Sequential(nn.Conv2d(3, 3, 8), nn.Flatten()), g)  # noqa: E731
-    with pytest.raises(
-        ValueError, match="new_last_layer=True needs a network with a linear layer"
-    ):
-        fit_networks(convolution, *problem, initial={}, new_last_layer=True, **SETTINGS)
+        fit(BUILDS["mlp"], broken)
+    none = "new_last_layer=True needs a network with a linear layer"
+    with pytest.raises(ValueError, match=none):
+        fit(convolution, {}, new_last_layer=True)
 
 
 def test_every_kind_equals_numpy_slicing():
     # not square: catches exchanged axes
     images = torch.arange(2 * 3 * 6 * 5).reshape(2, 3, 6, 5).float() + 1
     padded = np.pad(images.numpy(), ((0, 0), (0, 0), (4, 4), (4, 4)))
-    for mirrored in (0, 1):
-        for top in range(9):
-            for left in range(9):
-                kind = (mirrored * 9 + top) * 9 + left
-                # the second image keeps its place: kinds are not mixed up between
-                # images
-                cut = apply_crop_flips(images, torch.tensor([kind, 40]))
-                expected = padded[0, :, top : top + 6, left : left + 5]
-                np.testing.assert_array_equal(
-                    cut[0], expected[..., ::-1] if mirrored else expected
-                )
-                np.testing.assert_array_equal(cut[1], images[1])
+    for kind, (mirrored, top, left) in enumerate(np.ndindex(2, 9, 9)):
+        # the second image keeps its place: kinds are not mixed up between images
+        cut = apply_crop_flips(images, torch.tensor([kind, 40]))
+        expected = padded[0, :, top : top + 6, left : left + 5]
+        if mirrored:
+            expected = expected[..., ::-1]
+        np.testing.assert_array_equal(cut[0], expected)
+        np.testing.assert_array_equal(cut[1], images[1])
 
 
 def test_kinds_are_uniform():

@@ -25,67 +25,40 @@ def problem(n=43, d=6):
     return X, (X[:, 0] + 0.3 * rng.normal(size=n) > 0).astype(int)
 
 
-def plain_sgd(
-    X,
-    y,
-    fitted,
-    run,
-    *,
-    hidden,
-    batch_size,
-    learning_rate,
-    steps,
-    output="sigmoid",
-    empty=(),
-    start=None,
-    **_,
-):
+def plain_sgd(X, y, fitted, run, *, batch_size, learning_rate, steps, empty=(), **_):
     """Weights of one run before the first and after every step, one record at a
     time.
     """
     n, one = len(X), np.ones(1)
-    shapes, outputs = fitted.architecture.shapes, 2 if output == "softmax" else 1
-    start = (
-        fitted.architecture.initial(int(fitted.init_seeds[run]))
-        if start is None
-        else start
-    )
-    cut = shapes[0][0] * shapes[0][1] if hidden else 0
-    U, W = (
-        start[:cut].reshape(hidden or 0, shapes[0][1]),
-        start[cut:].reshape(outputs, -1),
-    )
-    stream = np.random.default_rng(
-        np.random.SeedSequence(int(fitted.order_seeds[run]), spawn_key=(0,))
-    )
-    path = [start]
+    model = fitted.architecture
+    hidden, outputs = model.hidden, model.shapes[-1][0]
+    rates = learning_rate if callable(learning_rate) else lambda step: learning_rate
+    path = [model.initial(int(fitted.init_seeds[run]))]
+    *inner, W = model.layers(path[0])
+    U = inner[0] if hidden else np.zeros((0, 0))
+    seed = int(fitted.order_seeds[run])
+    stream = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
     while len(path) <= steps:
         order = stream.permutation(n)
         for first in range(0, n - n % batch_size, batch_size):
-            batch = order[first : first + batch_size]
             g_U, g_W = np.zeros_like(U), np.zeros_like(W)
-            for i in batch:
+            for i in order[first : first + batch_size]:
                 if i in empty:
                     continue
                 x = np.r_[X[i], one]
                 a = np.r_[np.maximum(U @ x, 0), one] if hidden else x
                 z = W @ a
-                p = (
-                    np.exp(z) / np.exp(z).sum()
-                    if outputs == 2
-                    else 1 / (1 + np.exp(-z))
-                )
-                delta = p - (np.arange(2) == y[i] if outputs == 2 else y[i])
+                # cross-entropy of one output, or of one for each class
+                if outputs == 2:
+                    delta = np.exp(z) / np.exp(z).sum() - (np.arange(2) == y[i])
+                else:
+                    delta = 1 / (1 + np.exp(-z)) - y[i]
                 g_W += np.outer(delta, a)
                 if hidden:
                     g_U += np.outer((U @ x > 0) * (W[:, :hidden].T @ delta), x)
-            rate = (
-                learning_rate(len(path) - 1)
-                if callable(learning_rate)
-                else learning_rate
-            )
-            U = U - rate * g_U / len(batch)
-            W = W - rate * g_W / len(batch)
+            rate = rates(len(path) - 1) / batch_size
+            U = U - rate * g_U
+            W = W - rate * g_W
             path.append(np.concatenate([U.ravel(), W.ravel()]))
     return path[: steps + 1]
 
@@ -94,16 +67,14 @@ def plain_sgd(
 def test_what_is_kept_on_the_way_equals_a_plain_loop(hidden):
     X, y = problem()
     arguments = {**SETTINGS, "learning_rate": lambda step: 0.5 / (1 + step)}
-    fitted = fit_sgd(
-        X, y, hidden=hidden, random_state=3, checkpoints=(0, 2), **arguments
-    )
+    more = {"hidden": hidden, "random_state": 3, "checkpoints": (0, 2)}
+    fitted = fit_sgd(X, y, **more, **arguments)
     for run in range(5):
-        literal = plain_sgd(X, y, fitted, run, hidden=hidden, **arguments)
+        literal = plain_sgd(X, y, fitted, run, **arguments)
         # rounding of some 100 steps
         np.testing.assert_allclose(fitted.weights[run], literal[-1], atol=1e-12)
-        np.testing.assert_allclose(
-            fitted.trajectory[run], [literal[0], literal[2]], atol=1e-12
-        )
+        early = [literal[0], literal[2]]
+        np.testing.assert_allclose(fitted.trajectory[run], early, atol=1e-12)
     assert fitted.weights.dtype == np.float64
 
 
@@ -130,19 +101,12 @@ def test_equals_a_plain_loop_for_any_shape_and_neighbours(data):
     others = [record for record in range(n) if record != replacement]
     neighbours = data.draw(st.lists(st.sampled_from(others), min_size=1, max_size=6))
     changed = (0.5 * X[replacement], 1) if data.draw(st.booleans()) else replacement
+    more = {"neighbours": neighbours, "replacement": changed, "device": "cpu"}
     chunk = data.draw(st.integers(1, 4))
-    fitted = fit_sgd(
-        X,
-        y,
-        neighbours=neighbours,
-        replacement=changed,
-        chunk=chunk,
-        device="cpu",
-        **arguments,
-    )
-    features, label = (
-        changed if isinstance(changed, tuple) else (X[replacement], y[replacement])
-    )
+    fitted = fit_sgd(X, y, chunk=chunk, **more, **arguments)
+    features, label = X[replacement], y[replacement]
+    if isinstance(changed, tuple):
+        features, label = changed
     for run in range(arguments["n_runs"]):
         ends = [plain_sgd(X, y, fitted, run, **arguments)[-1]]
         for record in neighbours:
@@ -150,11 +114,8 @@ def test_equals_a_plain_loop_for_any_shape_and_neighbours(data):
             modified[record], labels[record] = features, label
             ends.append(plain_sgd(modified, labels, fitted, run, **arguments)[-1])
         np.testing.assert_allclose(fitted.all_weights[run], ends, atol=1e-12)
-        np.testing.assert_allclose(
-            fitted.distances[run],
-            np.linalg.norm(ends[1:] - ends[0], axis=1),
-            atol=1e-12,
-        )
+        apart = np.linalg.norm(ends[1:] - ends[0], axis=1)
+        np.testing.assert_allclose(fitted.distances[run], apart, atol=1e-12)
     never = fitted.visits == 0
     # parted by a gradient or not at all, never by rounding
     assert (fitted.distances[never] == 0).all()
@@ -164,9 +125,7 @@ def test_empty_records_keep_their_places():
     X, y = problem()
     empty = np.arange(43) % 3 == 0
     fitted = fit_sgd(X, y, empty=empty, **SETTINGS)
-    literal = plain_sgd(
-        X, y, fitted, 2, hidden=None, empty=set(np.flatnonzero(empty)), **SETTINGS
-    )
+    literal = plain_sgd(X, y, fitted, 2, empty=np.flatnonzero(empty), **SETTINGS)
     np.testing.assert_allclose(fitted.weights[2], literal[-1], atol=1e-12)
 
 
@@ -178,14 +137,14 @@ def test_logits_are_those_of_pytorch(hidden, output):
     fitted = fit_sgd(X, y, hidden=hidden, output=output, **SETTINGS)
     z = torch.tensor(X)
     for depth, layer in enumerate(fitted.architecture.layers(fitted.weights[1])):
+        layer = torch.tensor(layer)
         z = torch.nn.functional.linear(
-            z.relu() if depth else z, *map(torch.tensor, (layer[:, :-1], layer[:, -1]))
+            z.relu() if depth else z, layer[:, :-1], layer[:, -1]
         )
-    np.testing.assert_allclose(
-        fitted.logits(X)[1],
-        z[:, 1] - z[:, 0] if output == "softmax" else z[:, 0],
-        atol=1e-12,
-    )
+    # log odds of class 1
+    if output == "softmax":
+        z = z[:, 1:] - z[:, :1]
+    np.testing.assert_allclose(fitted.logits(X)[1], z[:, 0], atol=1e-12)
 
 
 def test_order_and_initialisation_vary_apart():
@@ -196,30 +155,21 @@ def test_order_and_initialisation_vary_apart():
     fixed = fit_sgd(X, y, init_seeds=4, checkpoints=(0,), **SETTINGS)
     assert (fixed.trajectory[:, 0] == fixed.trajectory[0, 0]).all()
     assert len(np.unique(fixed.weights[:, 0])) == 5
-    given_weights = fit_sgd(
-        X, y, init_seeds=4, initial=fixed.trajectory[0, 0], **SETTINGS
-    )
-    np.testing.assert_array_equal(given_weights.weights, fixed.weights)
+    again = fit_sgd(X, y, initial=fixed.trajectory[0, 0], **SETTINGS)
+    np.testing.assert_array_equal(again.weights, fixed.weights)
 
 
 def test_initial_weights_have_the_stated_distribution():
     """A scale ten percent off is noticed."""
     model = Architecture(d=100, hidden=8)
     hidden, out = model.layers(np.stack([model.initial(seed) for seed in range(50)]))
-    assert (hidden[..., -1] == 0).all()
-    assert (out[..., -1] == 0).all()
-    for weights, limit in (
-        (hidden[..., :-1], np.sqrt(6 / 108)),
-        (out[..., :-1], np.sqrt(6 / 9)),
-    ):
-        uniform = stats.uniform(-limit, 2 * limit)
-        assert stats.kstest(weights.ravel(), uniform.cdf).pvalue > 1e-3
-        assert (
-            stats.kstest(
-                hidden[..., :-1].ravel() * 1.1, stats.uniform(-0.236, 0.472).cdf
-            ).pvalue
-            < 1e-3
-        )
+    # Glorot and Bengio: the root of 6 over the sum of inputs and units
+    for layer, limit in ((hidden, np.sqrt(6 / 108)), (out, np.sqrt(6 / 9))):
+        assert (layer[..., -1] == 0).all()
+        uniform = stats.uniform(-limit, 2 * limit).cdf
+        drawn = layer[..., :-1].ravel()
+        assert stats.kstest(drawn, uniform).pvalue > 1e-3
+        assert stats.kstest(1.1 * drawn, uniform).pvalue < 1e-3
 
 
 def test_parameters_are_those_of_the_paper():

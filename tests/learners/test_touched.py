@@ -51,9 +51,8 @@ def test_sums_equal_the_plain_ones_whatever_the_blocks(
     )
     membership = generator.integers(4, size=(7, k))
     expected = plain(votes, membership, n_classes)
-    touched = in_blocks(
-        (records, width), membership, n_teachers=4, n_classes=n_classes, device="cpu"
-    )
+    how = {"n_teachers": 4, "n_classes": n_classes, "device": "cpu"}
+    touched = in_blocks((records, width), membership, **how)
     cut = int(generator.integers(queries + 1))
     found = [touched.add(votes[:, :, :cut]), touched.add(votes[:, :, cut:])]
     assert (np.concatenate(found) == expected.max(0)).all()
@@ -68,11 +67,11 @@ def test_counts_beyond_a_byte(k, n_classes):
     """
     generator = np.random.default_rng(k)
     votes = generator.integers(n_classes, size=(k, 3, 20), dtype=np.uint8)
-    votes[:, 0] = 1  # records of teacher 0: all models agree
+    # all models of the first record agree, and all of the second
+    votes[:, 0] = 1
     votes[:, 1] = 0
-    membership = np.vstack(
-        [np.zeros(k, int), np.ones(k, int), generator.integers(3, size=(4, k))]
-    )
+    membership = generator.integers(3, size=(6, k))
+    membership[:2] = [[0], [1]]
     touched = TouchedVotes(membership, n_teachers=3, n_classes=n_classes, device="cpu")
     expected = plain(votes, membership, n_classes)
     assert (touched.add(votes) == expected.max(0)).all()
@@ -96,19 +95,13 @@ def test_sums_beyond_32_bits():
 @pytest.mark.parametrize("blocks", [(3, 8), (3, 5), (100, 100)])
 def test_stops_after_the_query_that_reaches_the_limit(blocks):
     generator = np.random.default_rng(1)
-    votes, membership = (
-        generator.integers(2, size=(9, 4, 50)),
-        generator.integers(4, size=(12, 9)),
-    )
+    votes = generator.integers(2, size=(9, 4, 50))
+    membership = generator.integers(4, size=(12, 9))
     expected = plain(votes, membership, 2)
     largest = expected.max(0)
-    for limit in (
-        1,
-        int(largest[7]),
-        int(largest[7]) + 1,
-        int(largest[-1]),
-        int(largest[-1]) + 1,
-    ):
+    middle, end = int(largest[7]), int(largest[-1])
+    # reached just so, and missed by one
+    for limit in (1, middle, middle + 1, end, end + 1):
         touched = in_blocks(blocks, membership, n_teachers=4, device="cpu")
         added = min(50, int(np.searchsorted(largest, limit)) + 1)
         assert (touched.add(votes, limit=limit) == largest[:added]).all()
