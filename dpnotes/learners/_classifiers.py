@@ -7,6 +7,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
+from inspect import signature
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,21 +42,8 @@ ARCHITECTURES: dict[str, tuple[Callable[..., nn.Module], tuple[str, ...]]] = {
     "vgg16": (vgg16, ()),
     "mlp": (multilayer_perceptron, ("hidden",)),
 }
-TRAINING = (  # parameters of fit_networks
-    "epochs",
-    "batch_size",
-    "learning_rate",
-    "optimizer",
-    "momentum",
-    "weight_decay",
-    "schedule",
-    "augmentation",
-    "initial",
-    "new_last_layer",
-    "engine",
-    "checkpoint",
-    "device",
-)
+# of which the classifier has those of its fields that have their names
+TRAINING = signature(fit_networks).parameters
 
 
 class DecisionClassifier(ClassifierMixin, BaseEstimator):
@@ -84,10 +72,9 @@ class DecisionClassifier(ClassifierMixin, BaseEstimator):
         first label in ``classes_``.
         """
         values = self.decision_function(X)
-        codes = (
-            (values > 0).astype(np.int64) if values.ndim == 1 else values.argmax(axis=1)
-        )
-        return np.asarray(self.classes_[codes])
+        if values.ndim == 1:
+            return np.asarray(self.classes_[(values > 0).astype(np.int64)])
+        return np.asarray(self.classes_[values.argmax(axis=1)])
 
     def _records(
         self, X: Any, y: Any, *, least: int = 2
@@ -425,7 +412,7 @@ class NetworkClassifier(LogitClassifier):
             subsets,
             seed=seed,
             first=first,
-            **{name: getattr(self, name) for name in TRAINING},
+            **{name: vars(self)[name] for name in TRAINING if name in vars(self)},
         )
         return FittedNetworks(networks, self.image_shape, self.device)
 

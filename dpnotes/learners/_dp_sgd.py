@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -203,7 +204,7 @@ def fit_dp_sgd_linear(
         n_models=repeats,
     )
     sums = SoftmaxSums(data, torch.tensor(y, device=where), settings.clipping_norm)
-    n_models = len(settings.noise_multiplier)
+    n_models = len(settings.noise)
     d = X.shape[1]
 
     def train(models: Integers) -> list[Tensor]:
@@ -370,8 +371,8 @@ def fit_dp_sgd_network(
         optimizer=Optimizer(optimizer, momentum),
     )
     fitted: list[dict[str, Tensor]] = []
-    losses: list[float] = []
-    for model in range(len(settings.noise_multiplier)):
+    losses = []
+    for model in range(len(settings.noise)):
         network = build(torch_generator(settings.seed, model, WEIGHTS))
         network = network.to(where, data.dtype).to(memory_format=image_layout(where))
         # has seen no example
@@ -401,7 +402,7 @@ def _train(
     trained = [value for value in network.parameters() if value.requires_grad]
     clipped = clipped_sums(network)
     most = micro_batch_size(network, torch.zeros_like(images[:1]))
-    # loss and examples of the last epoch
+    # sum of the losses in the last epoch, and number of its examples
     total, count = torch.zeros(2, dtype=torch.float64, device=images.device)
     first_of_last = len(settings.rates) - settings.epoch
 
@@ -430,7 +431,7 @@ def _train(
             *network.parameters(),
             settings.seed,
             model,
-            settings.noise_multiplier[model],
+            settings.noise[model],
             settings.clipping_norm,
             settings.rates,
             settings.sample_rate,
@@ -448,6 +449,7 @@ def _train(
     return float(total / count) if count else float("nan")
 
 
+@dataclass(eq=False)
 class Settings:
     """Checked settings: the noise of each model, and what all models share.
 
@@ -455,84 +457,77 @@ class Settings:
     ----------
     data : torch.Tensor, shape [n, ...]
         Rows, each of which is in a batch with probability ``sample_rate``,
-        independently of all others.
+        independently of all others. With noise, the clipping norm must be one to which
+        rows of any size can be scaled in their dtype.
     noise_multiplier, clipping_norm, learning_rate, steps, sample_rate, n_records, seed,
     normal
-        Arguments of the caller; see :func:`fit_dp_sgd_linear`. With noise, the clipping
-        norm must be one to which rows of any size can be scaled in the dtype of the
-        data.
+        Arguments of the caller; see :func:`fit_dp_sgd_linear`.
     optimizer : Optimizer
     n_models : int, optional
         Number of models if there is a single noise multiplier; by default one.
 
     Attributes
     ----------
-    noise_multiplier : ndarray of float64, shape [M]
-        Standard deviation of the noise over the clipping norm.
-    clipping_norm : float
-        Clipping norm; infinite only without noise.
+    noise : ndarray of float64, shape [M]
+        Standard deviation of the noise over the clipping norm. The norm is infinite
+        only without noise.
     rates : ndarray of float64, shape [steps]
         Learning rates.
-    n, sample_rate, seed, normal, optimizer
     expected_batch : float, > 0
         Public number by which a sum is divided: ``sample_rate * n_records``.
     """
 
-    def __init__(
-        self,
-        data: Tensor,
-        *,
-        noise_multiplier: ArrayLike,
-        clipping_norm: float,
-        learning_rate: Rate,
-        steps: int,
-        sample_rate: float,
-        n_records: int,
-        seed: int,
-        normal: Normal | None,
-        optimizer: Optimizer,
-        n_models: int | None = None,
-    ) -> None:
-        noise = check.array("noise_multiplier", noise_multiplier, finite=True)
+    data: Tensor
+    noise_multiplier: ArrayLike
+    clipping_norm: float
+    learning_rate: Rate
+    steps: int
+    sample_rate: float
+    n_records: int
+    seed: int
+    normal: Normal | None
+    optimizer: Optimizer
+    n_models: int | None = None
+
+    def __post_init__(self) -> None:
+        norm = self.clipping_norm
+        noise = check.array("noise_multiplier", self.noise_multiplier, finite=True)
         if noise.ndim > 1 or noise.size == 0:
             raise ValueError(
                 "noise_multiplier must be a number or have shape [n_models], got shape"
                 f" {noise.shape}"
             )
-        if noise.ndim == 1 and n_models not in (None, len(noise)):
+        if noise.ndim == 1 and self.n_models not in (None, len(noise)):
             raise ValueError(
-                f"noise_multiplier has {len(noise)} entries for {n_models} models; give"
-                " one number or one for each"
+                f"noise_multiplier has {len(noise)} entries for {self.n_models} models;"
+                " give one number or one for each"
             )
-        if not clipping_norm > 0:
+        if not norm > 0:
             raise ValueError(
-                f"clipping_norm must be positive, got clipping_norm={clipping_norm}"
+                f"clipping_norm must be positive, got clipping_norm={norm}"
             )
-        if math.isinf(clipping_norm) and noise.any():
+        if math.isinf(norm) and noise.any():
             raise ValueError(
                 "clipping_norm=inf needs noise_multiplier=0, got"
                 f" noise_multiplier={noise.max():g}: the noise is a multiple of the"
                 " clipping norm, and without a finite norm no noise hides an example"
             )
-        low, high = SAFE[data.dtype]
-        if noise.any() and not low <= clipping_norm <= high:
+        low, high = SAFE[self.data.dtype]
+        if noise.any() and not low <= norm <= high:
             raise ValueError(
-                f"clipping_norm must be in [{low:.2g}, {high:.2g}] for {data.dtype},"
-                f" got clipping_norm={clipping_norm}"
+                f"clipping_norm must be in [{low:.2g}, {high:.2g}] for {self.data.dtype},"
+                f" got clipping_norm={norm}"
             )
-        count = len(noise) if noise.ndim else n_models or 1
-        self.noise_multiplier = np.broadcast_to(noise, (count,))
-        self.clipping_norm = float(clipping_norm)
-        self.n = len(data)
-        self.normal = normal
-        self.optimizer = optimizer
-        self.rates = step_rates(learning_rate, check.at_least("steps", steps, 1))
-        self.sample_rate = checked_rate(sample_rate)
+        count = len(noise) if noise.ndim else self.n_models or 1
+        self.noise = np.broadcast_to(noise, (count,))
+        steps = check.at_least("steps", self.steps, 1)
+        self.rates = step_rates(self.learning_rate, steps)
+        self.sample_rate = checked_rate(self.sample_rate)
         # a constant of the caller, which the number of rows must not decide, and may
         # exceed: where it is protected, not even an error compares the two
-        records = check.at_least("n_records", n_records, 1)
+        records = check.at_least("n_records", self.n_records, 1)
         self.expected_batch = self.sample_rate * records
-        self.seed = check.at_least("seed", seed, 0)
+        check.at_least("seed", self.seed, 0)
 
     def descend(
         self,
@@ -563,26 +558,31 @@ class Settings:
         device = weights[0].device
         sizes = [value.numel() // len(models) for value in weights]
         optimizer = self.optimizer.over(weights)
-        saved = Progress(None, str, [], optimizer)
-        if progress is not None:
-            saved = progress(optimizer)
+        saved = None if progress is None else progress(optimizer)
         noise = None
-        multiplier = self.noise_multiplier[models]
+        multiplier = self.noise[models]
+        # without noise the norm may be infinite
         if multiplier.any():
-            std = multiplier * self.clipping_norm
             noise = GaussianNoise(
-                self.seed, models.tolist(), std, sum(sizes), device, self.normal
+                self.seed,
+                models.tolist(),
+                multiplier * self.clipping_norm,
+                sum(sizes),
+                device,
+                self.normal,
             )
-        drawing = [0] if shared_batches else models.tolist()
-        draws = [
-            dp_sgd_batches(
-                self.n, sample_rate=self.sample_rate, seed=self.seed, model=model
+        draws = []
+        for model in [0] if shared_batches else models.tolist():
+            draw = dp_sgd_batches(
+                len(self.data),
+                sample_rate=self.sample_rate,
+                seed=self.seed,
+                model=model,
             )
-            for model in drawing
-        ]
+            draws.append(draw)
         steps = len(self.rates)
         batches = planned_batches(draws, steps, self.expected_batch, device)
-        done = saved.resume()
+        done = 0 if saved is None else saved.resume()
         for step, (batch, counts) in enumerate(counted(batches, steps)):
             drawn = None if noise is None else noise.draw()
             # a run that continues draws again what it has used
@@ -590,6 +590,7 @@ class Settings:
                 continue
             gradients = sums(batch, counts, step)
             if drawn is not None:
+                # drawn in float64, rounded to the dtype of the weights
                 parts = torch.split(drawn.to(weights[0].dtype), sizes, dim=1)
                 for gradient, part in zip(gradients, parts, strict=True):
                     gradient += part.reshape(gradient.shape)
@@ -598,7 +599,7 @@ class Settings:
             optimizer.param_groups[0]["lr"] = float(self.rates[step])
             optimizer.step()
             last = step + 1 == steps
-            if last or (step + 1) % self.epoch == 0:
+            if saved is not None and (last or (step + 1) % self.epoch == 0):
                 saved.keep(step + 1, last=last)
         # Sums of clipped gradients are finite. So this depends on the records through
         # the noisy sums alone, which the guarantee covers: the error is a function of
@@ -679,20 +680,16 @@ class GaussianNoise:
         self._shape = (len(models), size)
         self._normal = normal
         self._std = torch.tensor(std, device=device)[:, None]
-        self._numpy: list[np.random.Generator] = []
-        self._torch: list[torch.Generator] = []
-        if normal is not None:
-            return
-        if device.type == "cpu":
-            self._numpy = [
-                np.random.Generator(np.random.SFC64(stream(seed, model, NOISE)))
-                for model in models
-            ]
-            return
-        seeds = [spawned_seed(seed, model, NOISE) for model in models]
-        self._torch = [torch.Generator(device).manual_seed(own) for own in seeds]
         self._steps = max(1, NOISE_BLOCK // size)
         self._left: list[Tensor] = []
+        self._generators: list[Any] = []
+        for model in models:
+            if device.type == "cpu":
+                bits = np.random.SFC64(stream(seed, model, NOISE))
+                self._generators.append(np.random.Generator(bits))
+            else:
+                own = spawned_seed(seed, model, NOISE)
+                self._generators.append(torch.Generator(device).manual_seed(own))
 
     def draw(self) -> Tensor:
         """Draw the numbers of the next step, shape [models, size]."""
@@ -701,13 +698,14 @@ class GaussianNoise:
             return numbers.view(self._shape).to(self._device).mul_(self._std)
         if self._device.type == "cpu":
             drawn = np.empty(self._shape)
-            for generator, row in zip(self._numpy, drawn, strict=True):
+            for generator, row in zip(self._generators, drawn, strict=True):
                 generator.standard_normal(out=row)
             return torch.from_numpy(drawn).mul_(self._std)
         if not self._left:
             size = (self._steps, self._shape[1])
             kind: Any = {"dtype": torch.float64, "device": self._device}
-            block = [torch.randn(size, generator=own, **kind) for own in self._torch]
+            block = [torch.randn(size, generator=g, **kind) for g in self._generators]
+            # the first step last, where it is taken from
             self._left = list(torch.stack(block, dim=1).flip(0))
         return self._left.pop().mul_(self._std)
 

@@ -162,7 +162,7 @@ def test_order_and_initialisation_vary_apart():
 def test_initial_weights_have_the_stated_distribution():
     """A scale ten percent off is noticed."""
     model = Architecture(d=100, hidden=8)
-    hidden, out = model.layers(np.stack([model.initial(seed) for seed in range(50)]))
+    hidden, out = model.layers(np.stack([model.initial(seed) for seed in range(500)]))
     # Glorot and Bengio: the root of 6 over the sum of inputs and units
     for layer, limit in ((hidden, np.sqrt(6 / 108)), (out, np.sqrt(6 / 9))):
         assert (layer[..., -1] == 0).all()
