@@ -423,32 +423,6 @@ def _bounds(name: str, values: ArrayLike, d: int) -> Floats:
     return np.broadcast_to(bounds, d)
 
 
-def told_unread(names: Sequence[Any], counts: Sequence[int]) -> list[str]:
-    """List with one sentence that counts the unread values of a public table by
-    column; empty if all were read.
-    """
-    told = ", ".join(
-        f"{count} of {name!r}"
-        for name, count in zip(names, counts, strict=True)
-        if count
-    )
-    how = "count as the middle of the bounds or as none of the categories"
-    return (
-        [f"values that are missing or not as declared ({told}) {how}"] if told else []
-    )
-
-
-def told_empty(count: int) -> list[str]:
-    """List with one sentence that counts the empty records of a table; empty if
-    there are none.
-    """
-    told = (
-        f"records with a label that is missing or not among the classes ({count} in"
-        " all) contribute nothing"
-    )
-    return [told] if count else []
-
-
 def _cells(images: Features) -> NDArray[np.float32]:
     """Normalised histograms, shape [n, rows, columns, DIRECTIONS]."""
     vertical, horizontal = np.gradient(images.astype(np.float32), axis=(1, 2))

@@ -28,130 +28,31 @@ from dpnotes.data._unit_ball import to_unit_ball, to_unit_sphere
 CIFAR100_RECORDS = 20_000  # of the subset
 MNIST_PARTS = {"_train": 60_000, "_test": 10_000}
 _CLOTHES = (
-    "T-shirt/top",
-    "Trouser",
-    "Pullover",
-    "Dress",
-    "Coat",
-    "Sandal",
-    "Shirt",
-    "Sneaker",
-    "Bag",
-    "Ankle boot",
+    "T-shirt/top, Trouser, Pullover, Dress, Coat, Sandal, Shirt, Sneaker, Bag,"
+    " Ankle boot"
 )
-_THINGS = (
-    "airplane",
-    "automobile",
-    "bird",
-    "cat",
-    "deer",
-    "dog",
-    "frog",
-    "horse",
-    "ship",
-    "truck",
-)
+_THINGS = "airplane, automobile, bird, cat, deer, dog, frog, horse, ship, truck"
 # A copy of CIFAR-10 is in use in which the images listed here are JPEG approximations;
 # all others are the original.
-_CIFAR10_IN_DOUBT = {
+_IN_DOUBT = {
     "x_train": (
-        4298,
-        5949,
-        7066,
-        7237,
-        7248,
-        7630,
-        8006,
-        8831,
-        8968,
-        9415,
-        12762,
-        12834,
-        13546,
-        21493,
-        25728,
-        26098,
-        26927,
-        27621,
-        28435,
-        28728,
-        29694,
-        29747,
-        31066,
-        31367,
-        31462,
-        31625,
-        31663,
-        32777,
-        33641,
-        33661,
-        34067,
-        34276,
-        34387,
-        34825,
-        35160,
-        35646,
-        36733,
-        37329,
-        37474,
-        37567,
-        38384,
-        38925,
-        39358,
-        39385,
-        39613,
-        39840,
-        39888,
-        39971,
-        41779,
-        42004,
-        42389,
-        42611,
-        43357,
-        43883,
-        44882,
-        45168,
-        45240,
-        46175,
-        46435,
-        46538,
-        46624,
-        47393,
-        47597,
-        48081,
-        48124,
-        48333,
-        48821,
-        48836,
-        49321,
-        49429,
-        49631,
-        49830,
-        49857,
+        "4298 5949 7066 7237 7248 7630 8006 8831 8968 9415 12762 12834 13546 21493"
+        " 25728 26098 26927 27621 28435 28728 29694 29747 31066 31367 31462 31625"
+        " 31663 32777 33641 33661 34067 34276 34387 34825 35160 35646 36733 37329"
+        " 37474 37567 38384 38925 39358 39385 39613 39840 39888 39971 41779 42004"
+        " 42389 42611 43357 43883 44882 45168 45240 46175 46435 46538 46624 47393"
+        " 47597 48081 48124 48333 48821 48836 49321 49429 49631 49830 49857"
     ),
     "x_test": (
-        1259,
-        1369,
-        1422,
-        2245,
-        2737,
-        2935,
-        3695,
-        3718,
-        4085,
-        4496,
-        5791,
-        5896,
-        6286,
-        7580,
-        7707,
-        7724,
-        7832,
-        8117,
-        8551,
-        9254,
+        "1259 1369 1422 2245 2737 2935 3695 3718 4085 4496 5791 5896 6286 7580 7707"
+        " 7724 7832 8117 8551 9254"
     ),
 }
+# the rows of either array by number
+_CIFAR10_IN_DOUBT = {
+    array: tuple(map(int, rows.split())) for array, rows in _IN_DOUBT.items()
+}
+# by the SHA-256 sum of all its arrays: what its digest begins with, and its note
 _CIFAR10_FORMS = {
     "e57384ac0441112e3f38e5b602d922c196a3fd842869e1570606ddf09a602df1": (
         "93-inexact:",
@@ -351,14 +252,14 @@ KNOWN = {
             name="fashion_mnist",
             parts=MNIST_PARTS,
             image=(28, 28),
-            class_names=_CLOTHES,
+            class_names=tuple(_CLOTHES.split(", ")),
             sum="ca3ab2a37f845e1b8ae23cab1b51749a3011ba3bf1d9016176d75cbaabac376f",
         ),
         Archive(
             name="cifar10",
             parts={"_train": 50_000, "_test": 10_000},
             image=(32, 32, 3),
-            class_names=_THINGS,
+            class_names=tuple(_THINGS.split(", ")),
             sum="1da76de26c9a78ebd4bf7a2898a60e4467bd5a4125bfd6f7869b9609c1401c0e",
             in_doubt=_CIFAR10_IN_DOUBT,
             forms=_CIFAR10_FORMS,

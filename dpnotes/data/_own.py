@@ -121,6 +121,7 @@ class OwnDataset(Dataset):
         numbers = pd.to_numeric(
             pd.Series(self.class_names, dtype=object), errors="coerce"
         )
+        # "01" is a code, not a number
         padded = any(re.match(r"0\d", name) for name in self.class_names)
         if padded or numbers.isna().any() or not numbers.is_unique:
             return np.array([*self.class_names, ""])
@@ -147,7 +148,7 @@ class OwnDataset(Dataset):
         """Features [n, d] of all records and their labels [n], in the order of the
         file.
         """
-        # the place of each record, where the test records follow the others
+        # the place of each record, where the test records follow all others
         place = np.argsort(np.argsort(self.test, kind="stable"))
         X = np.concatenate([self.X_train, self.X_test])
         y = np.concatenate([self.y_train, self.y_test])
@@ -157,13 +158,13 @@ class OwnDataset(Dataset):
         """List of sentences that count the labels and values that are missing or not
         as declared; it may be empty.
         """
-        from dpnotes.preprocessing import told_empty
-
-        empty = self.left_out + int(
-            np.sum(self.y_train == self.n_classes)
-            + np.sum(self.y_test == self.n_classes)
+        labels = np.concatenate([self.y_train, self.y_test])
+        empty = self.left_out + int((labels == self.n_classes).sum())
+        told = (
+            f"records with a label that is missing or not among the classes ({empty} in"
+            " all) contribute nothing"
         )
-        return told_empty(empty) + _told(self.columns)
+        return [told] * bool(empty) + _told(self.columns)
 
 
 def load_file(
@@ -272,12 +273,13 @@ def load_file(
         raise ValueError(told)
     X, names, counted = _encoded(table, columns)
     test = np.zeros(len(table), dtype=bool)
-    test[np.random.default_rng(0).permutation(len(table))[: len(table) // 5]] = True
-    total = hashlib.sha256(
-        path.read_bytes()
-        + (beside.read_bytes() if beside.is_file() else b"")
-        + target.encode()
-    )
+    order = np.random.default_rng(0).permutation(len(table))
+    test[order[: len(table) // 5]] = True
+    # other declarations or another target give other data
+    total = hashlib.sha256(path.read_bytes())
+    if beside.is_file():
+        total.update(beside.read_bytes())
+    total.update(target.encode())
     return OwnDataset(
         name=path.stem,
         split="own",
@@ -343,11 +345,11 @@ def encode_file(
 
 
 def _told(columns: Sequence[PublicColumn]) -> list[str]:
-    from dpnotes.preprocessing import told_unread
-
-    return told_unread(
-        [column.name for column in columns], [column.unread for column in columns]
-    )
+    """A sentence that counts the unread values by column, if there are any."""
+    counts = [f"{each.unread} of {each.name!r}" for each in columns if each.unread]
+    how = "count as the middle of the bounds or as none of the categories"
+    told = f"values that are missing or not as declared ({', '.join(counts)}) {how}"
+    return [told] * bool(counts)
 
 
 def draft(path: str | Path, target: str = "") -> str:
@@ -388,6 +390,7 @@ def _draft(table: pd.DataFrame, target: str, public: Mapping[str, Any]) -> str:
             continue
         kind = _kind(table[name])
         known = given.get(name) or []
+        # the star stands for it
         if not known and rest and kind == NUMBERS:
             continue
         lines.append(f"{_toml(name)} = {_toml(known)}  # {kind}")
@@ -420,7 +423,8 @@ def _read(path: Path, target: str) -> tuple[pd.DataFrame, str]:
     try:
         if path.suffix == ".csv":
             names = _header(path)
-            # of lines that are longer
+            # every cell is read as text, so that none decides how others are read;
+            # a line that is longer gives a warning
             with warnings.catch_warnings(
                 action="error", category=pd.errors.ParserWarning
             ):
@@ -465,7 +469,10 @@ def _header(path: Path) -> list[str]:
     """Names of the columns of a CSV file in UTF-8; for another file, an error that
     says how to convert it.
     """
-    content, how = path.read_bytes(), ""
+    content = path.read_bytes()
+    # arguments of read_csv that the file needs
+    how = ""
+    # how gzip and zip archives begin, and spreadsheets with them
     if content.startswith((b"\x1f\x8b", b"PK")):
         raise ValueError(
             f"{path} is compressed, or a file of another program with the ending .csv:"
@@ -477,10 +484,8 @@ def _header(path: Path) -> list[str]:
         encoding = (
             "utf-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else "latin-1"
         )
-        text, how = (
-            content.decode(encoding, errors="replace"),
-            f", encoding={encoding!r}",
-        )
+        text = content.decode(encoding, errors="replace")
+        how = f", encoding={encoding!r}"
     # readers end a line there, writers do not quote it: one record would become two
     if re.search(r"\r(?!\n)", text):
         raise ValueError(
@@ -528,12 +533,9 @@ def _public(beside: Path) -> dict[str, Any]:
         public = tomllib.loads(beside.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{beside} is not a TOML file: {error}") from error
-    columns, classes = public.get("columns", {}), public.get("classes", ["a", "b"])
-    if (
-        public.keys() - {"columns", "classes"}
-        or not isinstance(columns, dict)
-        or not isinstance(classes, list)
-    ):
+    are_right = isinstance(public.get("columns", {}), dict)
+    are_right = are_right and isinstance(public.get("classes", []), list)
+    if not are_right or public.keys() - {"columns", "classes"}:
         raise ValueError(
             f"{beside} may only hold classes = [...] and a table [columns], got"
             f" {_list(public)}"
@@ -553,35 +555,34 @@ def _classes(
     ``faults``.
     """
     labels = table[target].map(_cell) if target in table else None
-    if labels is None or (private and not given):
-        there_are = (
+    nothing = np.zeros(len(table), np.int64), ()
+    if labels is None:
+        faults.append(
             f"there is no column {target!r} for the target; there are"
             f" {_list(table.columns)}"
         )
-        faults.append(there_are if labels is None else f"classes {UNDECLARED}")
-        return np.zeros(len(table), np.int64), ()
+        return nothing
+    if private and not given:
+        faults.append(f"classes {UNDECLARED}")
+        return nothing
     there = labels[~labels.isin(MISSING)]
     if there.empty and len(labels):
         faults.append(f"all values of the target {target!r} are missing")
     classes = tuple(map(str, given)) if given else tuple(_distinct(there))
     if "" in classes or not 2 <= len(set(classes)) == len(classes) <= MOST:
-        number = not given and len(classes) > MOST and _numbers(there).notna().all()
-        is_ = (
-            f"is {CONTINUOUS}"
-            if number
-            else f"must have 2 to {MOST} classes, each with a name"
-        )
+        is_ = f"must have 2 to {MOST} classes, each with a name"
+        if not given and len(classes) > MOST and _numbers(there).notna().all():
+            is_ = f"is {CONTINUOUS}"
         faults.append(f"the target {target!r} {is_}")
-        return np.zeros(len(table), np.int64), ()
+        return nothing
     codes = _codes(labels, classes)
     if (codes == len(classes)).all():
         faults.append(
             f"no value of the target {target!r} is among classes = {list(classes)}"
         )
-    if (
-        not private
-        and np.bincount(codes, minlength=len(classes))[: len(classes)].min() < OF_EACH
-    ):
+    # of a private table the number of records of a class is a secret
+    sizes = np.bincount(codes, minlength=len(classes))[: len(classes)]
+    if not private and sizes.min() < OF_EACH:
         faults.append(f"a class of {target!r} has fewer than {OF_EACH} records")
     return codes, classes
 
@@ -596,20 +597,27 @@ def _columns(
     """Columns of features with their public facts; the function adds any faults to
     ``faults``.
     """
+    # without a table [columns], all columns are features
     given = {REST: None} if given is None else given
     if unknown := [name for name in given if name not in table and name != REST]:
         faults.append(
             f"the table [columns] names columns {_list(unknown)} that the file does not"
             " have"
         )
+    # names of the columns by their fault, so that each fault is said once
     wrong: dict[str, list[str]] = {}
     found = []
-    for name in (each for each in map(str, table) if each in given or REST in given):
-        said = given.get(name) or None  # a blank of the draft declares nothing
-        cells, numbers = table[name].map(_cell), _values(table[name], said)
-        there = ~cells.isin(MISSING) | cells.isin(
-            said if isinstance(said, list) else ()
-        )
+    for name in map(str, table):
+        if name not in given and REST not in given:
+            continue
+        # a blank of the draft declares nothing
+        said = given.get(name) or None
+        cells = table[name].map(_cell)
+        numbers = _values(table[name], said)
+        # "None" is a category if it was declared as one
+        there = ~cells.isin(MISSING)
+        if isinstance(said, list):
+            there |= cells.isin(said)
         if said is None and (private or numbers[there].notna().all()):
             said = given.get(REST) or None
         if private and said is None:
@@ -624,10 +632,8 @@ def _columns(
             wrong.setdefault(known, []).append(name)
         else:
             found.append(PublicColumn(name, known, said is not None))
-    faults += [
-        f"column{'s' * (len(names) > 1)} {_list(names)}: {fault}"
-        for fault, names in wrong.items()
-    ]
+    for fault, names in wrong.items():
+        faults.append(f"column{'s' * (len(names) > 1)} {_list(names)}: {fault}")
     if not wrong and not found:
         faults.append("there are no columns of features")
     return found
@@ -638,11 +644,12 @@ def _from_records(cells: pd.Series, numbers: pd.Series) -> Known | str:
     text.
     """
     finite = numbers[np.isfinite(numbers)]
-    if (finite if numbers.notna().all() else cells).nunique() < 2:
+    are_numbers = numbers.notna()
+    if (finite if are_numbers.all() else cells).nunique() < 2:
         return "constant"
-    if numbers.notna().all():
+    if are_numbers.all():
         return float(finite.min()), float(finite.max())
-    if numbers.notna().any():
+    if are_numbers.any():
         return (
             "numbers and text: declare [low, high] (text then counts as missing) or the"
             " categories"
@@ -659,11 +666,7 @@ def _said(known: Any, *, has_numbers: bool) -> Known | str:
             return "the bounds are dates, but no value is a date such as 1990-12-31"
         if known[0] < known[1]:
             return known[0], known[1]
-    elif (
-        isinstance(known, list)
-        and len(known) == 2
-        and all(type(value) in (int, float) for value in known)
-    ):
+    elif _are(known, int, float) and len(known) == 2:
         if not has_numbers:
             return (
                 "text or dates, which need categories or dates as bounds; numbers must"
@@ -671,9 +674,7 @@ def _said(known: Any, *, has_numbers: bool) -> Known | str:
             )
         if -np.inf < known[0] < known[1] < np.inf:
             return float(known[0]), float(known[1])
-    elif isinstance(known, list) and all(
-        isinstance(value, str | bool) for value in known
-    ):
+    elif _are(known, str, bool):
         categories = tuple(map(str, known))
         if all(re.fullmatch(r"\d{4}-\d\d-\d\d", name) for name in categories):
             return "dates as bounds are written without quotation marks"
@@ -733,12 +734,13 @@ def _numbers(values: pd.Series) -> pd.Series:
     return pd.to_numeric(values, errors="coerce").astype(np.float64)
 
 
+def _are(known: Any, *types: type) -> bool:
+    # by the type itself: a truth value is an integer, too, and a time a date
+    return isinstance(known, list | tuple) and {*map(type, known)} <= {*types}
+
+
 def _are_dates(known: Any) -> bool:
-    return (
-        isinstance(known, list | tuple)
-        and len(known) == 2
-        and all(type(value) is date for value in known)
-    )
+    return _are(known, date) and len(known) == 2
 
 
 def _values(values: Any, known: Any) -> pd.Series:
@@ -770,11 +772,11 @@ def _codes(cells: pd.Series, known: Iterable[Any]) -> NDArray[np.int64]:
     for code, value in enumerate(_numbers(pd.Series(names, dtype=object))):
         # what two of them are tells neither
         values[value] = len(names) if value in values else code
+    # each text is read once, however many cells have it
     distinct = pd.Series(cells.unique(), dtype=object)
-    places = {
-        cell: exact.get(cell, values.get(value, len(names)))
-        for cell, value in zip(distinct, _numbers(distinct), strict=True)
-    }
+    places = {}
+    for cell, value in zip(distinct, _numbers(distinct), strict=True):
+        places[cell] = exact.get(cell, values.get(value, len(names)))
     return np.asarray(cells.map(places), dtype=np.int64)
 
 

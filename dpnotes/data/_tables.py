@@ -32,31 +32,30 @@ from dpnotes.data._unit_ball import to_unit_sphere
 COVERTYPE_FILE = "covertype/covtype.data.gz"
 # of the unpacked file
 _COVERTYPE_SHA256 = "0a9371cef7c964b5475d6053cc3e0894a5aa6f65ad1ed3ecb01c45aa96217945"
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split(", "))
+
+
+# names of columns and classes as the files' descriptions print them
 _COVERTYPE_FEATURES = (
-    "Elevation",
-    "Aspect",
-    "Slope",
-    "Horizontal_Distance_To_Hydrology",
-    "Vertical_Distance_To_Hydrology",
-    "Horizontal_Distance_To_Roadways",
-    "Hillshade_9am",
-    "Hillshade_Noon",
-    "Hillshade_3pm",
-    "Horizontal_Distance_To_Fire_Points",
+    *_names(
+        "Elevation, Aspect, Slope, Horizontal_Distance_To_Hydrology,"
+        " Vertical_Distance_To_Hydrology, Horizontal_Distance_To_Roadways,"
+        " Hillshade_9am, Hillshade_Noon, Hillshade_3pm,"
+        " Horizontal_Distance_To_Fire_Points"
+    ),
     *(f"Wilderness_Area{i}" for i in range(1, 5)),
     *(f"Soil_Type{i}" for i in range(1, 41)),
 )
-_COVER_TYPES = (
-    "Spruce/Fir",
-    "Lodgepole Pine",
-    "Ponderosa Pine",
-    "Cottonwood/Willow",
-    "Aspen",
-    "Douglas-fir",
-    "Krummholz",
+_COVER_TYPES = _names(
+    "Spruce/Fir, Lodgepole Pine, Ponderosa Pine, Cottonwood/Willow, Aspen,"
+    " Douglas-fir, Krummholz"
 )
 
-ADULT_FILES = {  # file -> SHA-256 sum
+# SHA-256 sum of each file
+ADULT_FILES = {
     "adult/adult.data": (
         "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d"
     ),
@@ -64,31 +63,14 @@ ADULT_FILES = {  # file -> SHA-256 sum
         "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05"
     ),
 }
-_ADULT_NUMERIC = [
-    "age",
-    "fnlwgt",
-    "education-num",
-    "capital-gain",
-    "capital-loss",
-    "hours-per-week",
-]
-_ADULT_COLUMNS = [
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education-num",
-    "marital-status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital-gain",
-    "capital-loss",
-    "hours-per-week",
-    "native-country",
-    "income",
-]
+_ADULT_NUMERIC = _names(
+    "age, fnlwgt, education-num, capital-gain, capital-loss, hours-per-week"
+)
+_ADULT_COLUMNS = _names(
+    "age, workclass, fnlwgt, education, education-num, marital-status, occupation,"
+    " relationship, race, sex, capital-gain, capital-loss, hours-per-week,"
+    " native-country, income"
+)
 _ADULT_TRAIN = 32_561  # rows of adult.data; adult.test has 16,281
 DIABETES_FILE = "diabetes130/dataset_diabetes.zip"
 _DIABETES_MEMBER = "dataset_diabetes/diabetic_data.csv"
@@ -96,47 +78,23 @@ _DIABETES_MEMBER = "dataset_diabetes/diabetic_data.csv"
 _DIABETES_SHA256 = "0689e7ec031237dc63031b938805c48377748761a3b26acab621567afa24df97"
 # discharge dispositions: died, or to a hospice
 _ENDS_OF_CARE = (11, 13, 14, 19, 20, 21)
-_DIABETES_COUNTS = (
-    "time_in_hospital",
-    "num_lab_procedures",
-    "num_procedures",
-    "num_medications",
-    "number_outpatient",
-    "number_emergency",
-    "number_inpatient",
-    "number_diagnoses",
+_DIABETES_COUNTS = _names(
+    "time_in_hospital, num_lab_procedures, num_procedures, num_medications,"
+    " number_outpatient, number_emergency, number_inpatient, number_diagnoses"
 )
-_DIABETES_LEVELS = (
-    "race",
-    "gender",
-    "admission_type_id",
-    "discharge_disposition_id",
-    "admission_source_id",
-    "max_glu_serum",
-    "A1Cresult",
-    "insulin",
-    "change",
-    "diabetesMed",
+_DIABETES_LEVELS = _names(
+    "race, gender, admission_type_id, discharge_disposition_id, admission_source_id,"
+    " max_glu_serum, A1Cresult, insulin, change, diabetesMed"
 )
-_ICD_CHAPTERS = (  # of ICD-9 codes: first code beyond the chapter, and its name
-    (140, "infectious"),
-    (240, "neoplasms"),
-    (280, "endocrine"),
-    (290, "blood"),
-    (320, "mental"),
-    (390, "nervous"),
-    (460, "circulatory"),
-    (520, "respiratory"),
-    (580, "digestive"),
-    (630, "genitourinary"),
-    (680, "pregnancy"),
-    (710, "skin"),
-    (740, "musculoskeletal"),
-    (780, "congenital"),
-    (800, "symptoms"),
-    (1000, "injury"),
+# of ICD-9 codes: the name of each chapter after the first code beyond it
+_ICD_CHAPTERS = _names(
+    "140 infectious, 240 neoplasms, 280 endocrine, 290 blood, 320 mental, 390 nervous,"
+    " 460 circulatory, 520 respiratory, 580 digestive, 630 genitourinary,"
+    " 680 pregnancy, 710 skin, 740 musculoskeletal, 780 congenital, 800 symptoms,"
+    " 1000 injury"
 )
-_HEART_FAILURE = 24_175  # records of the private data that the split stands in for
+# records of the private data that the split stands in for
+_HEART_FAILURE = 24_175
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -209,22 +167,22 @@ def read_adult(folder: Path) -> Table:
             io.BytesIO(content),
             names=_ADULT_COLUMNS,
             skipinitialspace=True,
-            skiprows=int(file.endswith(".test")),  # its first line is no record
+            # the first line of adult.test is no record
+            skiprows=int(file.endswith(".test")),
+            # "?" is a level of its own
             keep_default_na=False,
         )
         for file, content in contents.items()
     )
-    categorical = [
-        column for column in _ADULT_COLUMNS[:-1] if column not in _ADULT_NUMERIC
-    ]
-    levels = pd.get_dummies(rows[categorical], prefix_sep="=")
+    categorical = rows.drop(columns=["income", *_ADULT_NUMERIC])
+    levels = pd.get_dummies(categorical, prefix_sep="=")
     return Table(
         digest=hashlib.sha256(b"".join(contents.values())).hexdigest()[:12],
         class_names=("<=50K", ">50K"),
-        numbers=rows[_ADULT_NUMERIC].to_numpy(np.float64),
+        numbers=rows[list(_ADULT_NUMERIC)].to_numpy(np.float64),
         levels=levels.to_numpy(np.bool_),
         y=rows["income"].str.startswith(">").to_numpy().astype(np.int64),
-        number_names=tuple(_ADULT_NUMERIC),
+        number_names=_ADULT_NUMERIC,
         level_names=tuple(levels.columns),
     )
 
@@ -254,12 +212,11 @@ def _adult_original(table: Table) -> dict[str, Any]:
 
 
 def _adult_intrinsic_sgd(table: Table) -> dict[str, Any]:
-    columns = [level.partition("=")[0] for level in table.level_names]
-    kept = np.array(
-        [i > 0 and column == columns[i - 1] for i, column in enumerate(columns)]
-    )
-    # kept: all but the first level of each column
-    table, first = table.with_levels(kept), _ADULT_TRAIN // 10
+    columns = np.array([level.partition("=")[0] for level in table.level_names])
+    # all but the first level of each column
+    kept = np.append(False, columns[1:] == columns[:-1])
+    table = table.with_levels(kept)
+    first = _ADULT_TRAIN // 10
     rows = {
         "validation": slice(first),
         "train": slice(first, _ADULT_TRAIN),
@@ -286,8 +243,9 @@ def _covertype_intrinsic_sgd(table: Table) -> dict[str, Any]:
         y=table.y[chosen],
     )
     order = np.random.default_rng(0).permutation(len(table.y))
-    n = int(0.85 * len(order))  # training and validation rows
-    # others are constant
+    # training and validation rows
+    n = int(0.85 * len(order))
+    # levels that are constant there tell nothing
     table = table.with_levels(np.ptp(table.levels[order[:n]].view(np.int8), axis=0) > 0)
     rows = {
         "validation": order[: n // 10],
@@ -316,14 +274,18 @@ def _read(name: str, folder: Path, *, images: bool) -> Embedded:
     printed in the set's description.
     """
     bunch = getattr(import_module("sklearn.datasets"), f"load_{name}")()
-    low, high = (0, 16) if images else (bunch.data.min(axis=0), bunch.data.max(axis=0))
-    feature_names = {"feature_names": tuple(str(name) for name in bunch.feature_names)}
+    low, high = bunch.data.min(axis=0), bunch.data.max(axis=0)
+    about: dict[str, Any] = {"feature_names": tuple(map(str, bunch.feature_names))}
+    if images:
+        low, high = 0, 16
+        about = {"image_shape": (1, 8, 8)}
     return Embedded(
+        # of the numbers as every machine stores them
         digest=sha256(bunch.data.astype("<f8"), bunch.target.astype("<i8"))[:12],
         X=((bunch.data - low) / (high - low)).astype(np.float32),
         y=bunch.target.astype(np.int64),
-        class_names=tuple(str(name) for name in bunch.target_names),
-        about={"image_shape": (1, 8, 8)} if images else feature_names,
+        class_names=tuple(map(str, bunch.target_names)),
+        about=about,
     )
 
 
@@ -355,21 +317,19 @@ def read_diabetes(folder: Path) -> Table:
     stays = pd.read_csv(io.BytesIO(content), keep_default_na=False).sort_values(
         "encounter_id"
     )
+    # one record for each patient, so that the guarantee is for patients
     first = stays.drop_duplicates("patient_nbr")
     first = first[~first["discharge_disposition_id"].isin(_ENDS_OF_CARE)]
-    categories = (
-        first[list(_DIABETES_LEVELS)]
-        .astype(str)
-        .assign(diagnosis=first["diag_1"].map(_chapter))
-    )
+    categories = first[list(_DIABETES_LEVELS)].astype(str)
+    categories["diagnosis"] = first["diag_1"].map(_chapter)
     levels = pd.get_dummies(categories, prefix_sep="=")
+    # the lower end of an interval such as [70-80)
     age = first["age"].str.extract(r"\[(\d+)-", expand=False).astype(np.float64)
+    counts = first[list(_DIABETES_COUNTS)].to_numpy(np.float64)
     return Table(
         digest=_DIABETES_SHA256[:12],
         class_names=("not readmitted", "readmitted"),
-        numbers=np.column_stack(
-            [age, np.log1p(first[list(_DIABETES_COUNTS)].to_numpy(np.float64))]
-        ),
+        numbers=np.column_stack([age, np.log1p(counts)]),
         levels=levels.to_numpy(np.bool_),
         y=(first["readmitted"] != "NO").to_numpy().astype(np.int64),
         number_names=("age", *_DIABETES_COUNTS),
@@ -381,14 +341,17 @@ def _chapter(code: Any) -> str:
     """Chapter of an ICD-9 code; diabetes (250) is separate, because its chapter is
     mostly other diseases.
     """
+    # codes that begin with E or V: causes outside, and visits for another reason
     if not str(code)[:1].isdigit():
         return "missing" if code == "?" else "supplementary"
     number = int(float(code))
-    return (
-        "diabetes"
-        if number == 250
-        else next(name for end, name in _ICD_CHAPTERS if number < end)
-    )
+    if number == 250:
+        return "diabetes"
+    for chapter in _ICD_CHAPTERS:
+        end, name = chapter.split()
+        if number < int(end):
+            return name
+    raise ValueError(f"no ICD-9 code: {code}")
 
 
 SOURCES = {
