@@ -76,6 +76,7 @@ class Shared:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._adopt()
+        # at home nowhere: a pickle does not know what was answered since
         vars(self).update(state, _home=None)
 
 
@@ -162,6 +163,7 @@ class InferenceBudget(Shared):
         """Number of answers that can still be released; 0 for a copy that was not
         resumed.
         """
+        # what is left for a copy is known when it is resumed
         return self.answers - self._released if self._is_whole() else 0
 
     def spend(self, count: int) -> int:
@@ -191,11 +193,13 @@ class InferenceBudget(Shared):
         """
         count = at_least("count", count, 0)
         if count:
+            # before the lock, which a thread of the parent may hold for ever in a fork
             self.refuse_copies()
         with self._lock:
             if self._released + count > self.answers:
                 raise BudgetExhausted(self._refusal(count))
             self._released += count
+            # the number before these: it tells their noise from that of all others
             return self._released - count
 
     def take(self, count: int) -> np.random.Generator | None:
@@ -278,6 +282,7 @@ def secret_seed(random_state: int | np.random.RandomState | None) -> int:
     """
     if random_state is None:
         return secrets.randbits(128)
+    # 128 bits, as many as a secret seed has: 31 bits could be guessed
     words = check_random_state(random_state).randint(2**32, size=4, dtype=np.uint32)
     return int.from_bytes(words.tobytes(), "little")
 
@@ -286,6 +291,7 @@ def derived_seed(seed: int, index: int) -> int:
     """Derive a seed of 128 bits from generator number ``index`` of another seed, for
     draws that take a seed.
     """
+    # 16 bytes: as long as a secret seed
     return int.from_bytes(stream(seed, index).bytes(16), "little")
 
 

@@ -99,6 +99,7 @@ class Bagging(Ensemble):
 
     def _rules(self, n: int | None, d: int, n_classes: int) -> dict[str, Any]:
         budget = self._budget_for("subsample")
+        # a protected number of records is replaced by the public constant
         given = None if self.n is None else at_least_one("n", self.n)
         n = given if n is None else n
         if n is None or budget is None:
@@ -116,6 +117,8 @@ class Bagging(Ensemble):
         """
         epsilon, delta = self._budget_for("subsample") or (0.0, 0.0)
         drawn = self._chosen("n_models", "replace", "scheme", "adjacency")
+        # delta grows with the size of a subsample, so bisection finds the largest;
+        # a split draws all models at once, and has no more than n records
         sizes = range(1, n // self.n_models if self.scheme == "split" else n)
 
         def key(size: int) -> bool:
@@ -143,6 +146,7 @@ class Bagging(Ensemble):
         if self.adjacency == PROTECTS_N:
             least = f"the larger of two neighbouring data sets has at least {n} records"
             profile = profile.with_(assumption=least)
+        # the draws are part of the guarantee, what learners draw is not
         draw_seed, learn_seed = short_seeds(self.noise_seed, 2)
         if self.random_state is not None or self.noise_seed is None:
             learn_seed = short_seeds(self.random_state, 1)[0]

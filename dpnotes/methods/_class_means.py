@@ -127,8 +127,11 @@ class ClassMeans(LogitRelease):
         how, profile = calibrated(
             epsilon, delta, sensitivity=sensitivity, adjacency=self.adjacency
         )
+        # of one coordinate of the noise
         deviation = how.get("sigma", 0.0)
         if delta == 0:
+            # the norm of d + 1 coordinates has a gamma law of that shape, and its mean
+            # square is (d + 1) (d + 2) / rate^2
             deviation = math.sqrt(X.shape[1] + 2) / how["rate"]
         # the gate has shortened the rows
         sums = _sums(X.astype(np.float64) / norm, codes, n_classes)
@@ -169,9 +172,11 @@ def _discriminant(released: Floats, deviation: float) -> tuple[Floats, Floats]:
     noise = d * np.square(deviation / numbers)
     apart = np.square(means - common).sum(axis=1)
     trust = 1 - noise / np.maximum(apart, noise)
+    # as James and Stein shrink, and never beyond the common mean
     means = common + trust[:, None] * (means - common)
     squares = np.square(means).sum(axis=1)
     # rows have norm 1 at most
     around = max(1 - float(frequencies @ squares), LEAST_SPREAD)
     spread = around / d**DIRECTIONS
+    # the logits of normal records of that spread
     return means / spread, np.log(frequencies) - squares / (2 * spread)

@@ -176,6 +176,7 @@ class DPSGD(LogitRelease):
             noise_multiplier=noise, adjacency=self.adjacency, **accounted
         )
         (seed,) = short_seeds(self.noise_seed, 1)
+        # by default the number of places: empty records count
         n = at_least_one("n", self.n)  # type: ignore[arg-type]
         rate = self.sample_rate
         # the learner needs a row: one that is never drawn, at the same expected size of
@@ -191,6 +192,7 @@ class DPSGD(LogitRelease):
             "n_records": n,
             "noise_multiplier": noise,
             "seed": seed,
+            # a seeded fit draws its noise from the learner's generator
             "normal": normal_floats if self.noise_seed is None else None,
         }
         train = self._train_linear if self.network is None else self._train_network
@@ -246,6 +248,7 @@ class DPSGD(LogitRelease):
                     " dpnotes.learners.NetworkClassifier"
                 )
                 raise TypeError(f"network must be {known}, got network={network!r}")
+            # only its architecture is used
             network = learners.NetworkClassifier(
                 None, architecture="mlp", hidden=tuple(network)
             )

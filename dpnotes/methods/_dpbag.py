@@ -271,9 +271,11 @@ class DPBag(StudentVote):
         learner = self._student_learner(LogisticRegression(max_iter=1000))
         default = LogisticTeachers(device=self.device)
         teachers = self._teach(records, cut.subsets(), default=default, seed=learn_seed)
+        # a sound accountant knows the number of labels before any vote
         n_queries = len(public) if most is None else min(most, len(public))
         starts = range(0, n_queries, QUERIES)
         asked = public[:n_queries]
+        # made when they are asked for: the paper's accountant may stop before
         voted = (teachers.votes(asked[start : start + QUERIES]) for start in starts)
         private: dict[str, Any] = {}
         if most is None:
@@ -281,10 +283,12 @@ class DPBag(StudentVote):
             epsilons = personalised_epsilon(
                 squares, n_partitions=self.n_partitions, beta=beta, delta=self.delta
             )
+            # its stop depends on the votes, so no delta below 1 holds
             nothing = accounting.approximate(0.0, 1.0, adjacency=self.adjacency)
             about = {"status": "refuted", "source": THEOREM, "remark": NO_GUARANTEE}
             profile = nothing.with_(**about)
             spent = float(epsilons.max())
+            # the last one is for a record that may join
             private["record_epsilons_"] = epsilons[:-1]
             private["per_instance_profile_"] = personalised_vote(
                 squares,
@@ -304,6 +308,7 @@ class DPBag(StudentVote):
         student = fit_student(
             learner, public[: len(labels)], labels, classes=classes, seed=student_seed
         )
+        # each partition has its own teachers
         all_teachers = n_teachers * self.n_partitions
         private["agreement_"] = agreement(counts, all_teachers)
         told = {
@@ -322,6 +327,7 @@ class DPBag(StudentVote):
         one_of("accountant", self.accountant, tuple(ANALYSES))
         one_of("partitions", self.partitions, tuple(SCHEMES))
         one_of("adjacency", self.adjacency, SCHEMES[self.partitions][0])
+        # noise of half of the votes, where nothing is given
         beta = 2 / self.n_models
         if self.inverse_scale is not None:
             beta = positive("inverse_scale", self.inverse_scale)
@@ -342,6 +348,7 @@ class DPBag(StudentVote):
     ) -> accounting.PrivacyProfile:
         """Guarantee of a number of labels that does not depend on the data."""
         if not labels:
+            # a student of no label tells nothing
             return accounting.approximate(0.0, 0.0, adjacency=self.adjacency)
         profile = accounting.noisy_vote(
             inverse_scale=beta,
@@ -374,6 +381,7 @@ class DPBag(StudentVote):
         for votes in voted:
             largest = touched.add(votes.reshape(k, self.n_models, -1), limit=limit)
             tables.append(counts_of(votes[:, : len(largest)], n_classes))
+            # the label at which the budget is reached is still released
             if largest[-1] >= limit:
                 break
         return np.concatenate(tables), touched.totals

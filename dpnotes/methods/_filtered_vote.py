@@ -175,6 +175,7 @@ class FilteredVote(TeacherVote):
             )
         sigma: Any = self.sigma
         if budget := self._budget_for("sigma"):
+            # a vote moves two counts by 1, and each teacher votes ``answers`` times
             sigma = accounting.gaussian_sigma(
                 *budget, sensitivity=math.sqrt(2 * answers)
             )
@@ -324,8 +325,10 @@ class VoteLedger(Shared):
         """
         self.refuse_copies()
         with self._lock:
+            # one pair, so that a pickle made now has both or neither
             spent, answered = self._cast
             wanted = votes < self._n_classes
+            # of a call of many queries, the first ones are paid
             cast = wanted & (spent[:, None] + wanted.cumsum(axis=1) <= self._budget)
             # a new array: states that were pickled keep theirs
             self._cast = (spent + cast.sum(axis=1), answered + votes.shape[1])
@@ -361,14 +364,17 @@ class VoteLedger(Shared):
         ValueError
             If ``released`` differs from the count of this copy.
         """
+        # which teachers voted elsewhere is not known from a number
         if released != self.answered:
             raise ValueError(
                 f"released must be {self.answered}, as counted by this copy, got"
                 f" released={released}"
             )
         if not self._is_whole():
+            # a seeded copy would repeat the noise of the original
             self._generator = None
             self._adopt()
 
     def __getstate__(self) -> dict[str, Any]:
+        # no pickle tells the noise that comes
         return {**super().__getstate__(), "_generator": None}

@@ -89,6 +89,7 @@ class LinearLoss:
         """Features [q, d] as float64, followed by the constant feature 1 if there is
         a bias.
         """
+        # the constant feature is the last column
         rows = np.ones((len(X), X.shape[1] + int(self.intercept)))
         rows[:, : X.shape[1]] = X
         return rows
@@ -98,6 +99,7 @@ class LinearLoss:
         without diagnostics of the fit.
         """
         R, C, d = weights.shape
+        # the bias is the weight of the last column
         columns = d - int(self.intercept)
         return learners.LogisticModels(
             np.ascontiguousarray(weights[:, :, :columns]),
@@ -130,6 +132,7 @@ class LinearTask:
         over the m records.
         """
         entries = self.loss.n_classes * self.X.shape[1]
+        # entries of that size have a Euclidean norm within the tolerance
         return (
             self.loss.gradient_tolerance
             * self.loss.n
@@ -143,6 +146,7 @@ class LinearTask:
         """
         m, n_classes = len(self.X), self.loss.n_classes
         if not m:
+            # without records the penalty alone is minimised
             return np.zeros((n_classes, self.X.shape[1]))
         models = learners.fit_multinomial_logistic(
             self.X,
@@ -173,17 +177,21 @@ class LinearTask:
         linear : ndarray, shape [R, C, d], optional
             Linear terms of the sum of the losses.
         """
+        # for the sum of the losses, with room for the rounding of a sum of records
         needed = (
             self.loss.gradient_tolerance * self.loss.n * (1 - ROUNDING_OF_GRADIENTS)
         )
         gradients = self._gradients(weights, penalty, linear)
         if (_norms(gradients) <= needed).all():
             return weights
+        # the curvature of a softmax is at most 1/2, and K^2 is twice the squared norm
         smoothness = len(self.X) * self.loss.lipschitz**2 / 4 + penalty
         root = math.sqrt(penalty / smoothness)
+        # for a strongly convex function; ``root`` is that of the inverse condition
         momentum = (1 - root) / (1 + root)
         start = np.zeros_like(weights)
         largest = float(_norms(self._gradients(start, penalty, linear)).max())
+        # after so many steps the gap is so small that the gradient is, too
         steps = math.ceil(math.log(max(1.0, 2 * (largest / needed / root) ** 2)) / root)
         last = ahead = start
         for _ in range(steps):
@@ -208,6 +216,7 @@ class LinearTask:
             residual = softmax(
                 (flat @ rows.T).reshape(*gradients.shape[:2], -1), axis=1
             )
+            # the gradient of a loss in its logits: probabilities less the one of the label
             residual[:, labels, np.arange(len(rows))] -= 1
             gradients += (residual.reshape(len(flat), -1) @ rows).reshape(
                 gradients.shape
@@ -262,6 +271,7 @@ class Minimiser(LinearLoss):
                 "the published analysis is for adjacency='replace-one', got"
                 f" adjacency={adjacency!r}"
             )
+        # the paper takes the minimiser for exact
         tolerance = self.gradient_tolerance if analysis == "tight" else 0.0
         problem: dict[str, Any] = {
             "n": self.n,
@@ -282,6 +292,7 @@ class Minimiser(LinearLoss):
         W in :meth:`basis` is off by at most ``C^2 2^-52 |W|``. The minimiser has ``l2
         |W| <= K`` up to its tolerance.
         """
+        # of either neighbour, and 1 % for the tolerance of the minimiser
         terms: int = self.weights.shape[1] + 2 + self.n_classes**2
         return 2.02 * terms * 2.0**-52 * self.lipschitz / self.l2
 
@@ -427,6 +438,7 @@ def fit_minimiser(
 
 def longest_row(X: Features) -> float:
     """Largest Euclidean norm of a row."""
+    # squares of float32 beyond its range are finite in float64
     squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
     return math.sqrt(float(squares.max(initial=0.0)))
 
@@ -470,6 +482,7 @@ def noisy(
     """
     if rate is not None:
         return add_norm_noise(values, rate=rate, scales=scales, seed=generator)
+    # one of the two is given
     assert sigma is not None
     return add_gaussian(values, sigma=sigma, scales=scales, seed=generator)
 
@@ -478,6 +491,7 @@ def rounded(values: Floats, scale: Floats | float) -> Floats:
     """Round values to multiples of 2^-24 of a power of two near the noise's scale,
     to remove all lower digits.
     """
+    # 2^24 steps within the scale, so the digits of a record are below the noise
     step = np.frexp(scale)[1] - 25
     return np.asarray(np.ldexp(np.rint(np.ldexp(values, -step)), step))
 

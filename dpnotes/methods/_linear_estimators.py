@@ -121,6 +121,7 @@ class LinearEstimator(LogitAnswers):
         if n is None:
             return {"n": None}
         norm = positive("norm", self.norm)
+        # the noise is proportional to 1 / (n epsilon l2): the penalty balances it
         strength = self._strength * norm**2 / positive("epsilon", self.epsilon)
         return {"n": n, "l2": max(strength, LEAST) / n}
 
@@ -304,17 +305,21 @@ def noisy_minimisers(
     epsilon, delta = checked_epsilon_delta(epsilon, delta)
     sensitivity = minimiser.sensitivity(adjacency=adjacency, analysis=analysis)
     basis = minimiser.basis(delta, analysis)
+    # coordinates in the space in which there is noise
     values = basis.T @ minimiser.weights
     # of the coordinates, for exact noise of pure privacy
     rounds = delta == 0 and seed is None
     if rounds:
+        # two neighbours are rounded apart by so much more
         sensitivity += minimiser.rounding
     how, profile = calibrated(
         epsilon, delta, sensitivity=sensitivity, adjacency=adjacency
     )
+    # each repeat has its own stream
     drawn = [basis @ noisy(values, one, **how) for one in streams(seed, n_repeats)]
     weights = np.stack(drawn)
     if rounds:
+        # float noise has no exact law in its last digits
         weights = rounded(weights, 1 / how["rate"])
     about = minimiser.about("Theorem 2" if delta else "Theorem 1", analysis=analysis)
     return Releases(minimiser.models(weights), profile.with_(**about))

@@ -26,4 +26,5 @@ def logistic_loss(norm: float) -> Constants:
     (1.4142, 0.5)
     """
     norm = positive("norm", norm)
+    # the derivative of the loss is at most 1, and its second one at most 1/4
     return Constants(math.hypot(norm, 1.0), (norm**2 + 1) / 4)

@@ -160,6 +160,8 @@ class LossPerturbation(WeightRelease):
         epsilon, delta = checked_epsilon_delta(self.epsilon, self.delta)
         l2 = positive("l2", self.l2)
         max_iterations = at_least_one("max_iterations", self.max_iterations)
+        # unseeded weights get output noise, which hides the tolerance of the fit;
+        # for experiments the paper's release is made as it is
         within = 1.0 if seed is not None else 1 - OUTPUT
         task = linear_task(
             X,
@@ -177,10 +179,12 @@ class LossPerturbation(WeightRelease):
             bias=self.intercept,
             **self._chosen("norm", "adjacency", "analysis"),
         )
+        # the part that the theorem asks for beside l2
         penalty += noise.regulariser
         shape = (n_classes, task.X.shape[1])
         drawn = [_linear_term(shape, noise, one) for one in streams(seed, n_repeats)]
         linear = np.stack(drawn)
+        # the minimiser where there are no records
         weights = -linear / penalty
         if len(task.X):
             # the gradients are checked anew
@@ -311,5 +315,6 @@ def _linear_term(
     if shape[0] > 2:
         return noisy(zeros, generator, rate=noise.rate, scales=np.ones(shape[0]))
     # its norm counts for both rows
+    # two classes have one vector of noise, and its negative
     half = noisy(zeros[0], generator, rate=2 * noise.rate)
     return np.stack([half, -half])

@@ -210,10 +210,12 @@ class PATE(StudentVote):
             records.n, shards, (records.n,), n_chunks=n_teachers, seed=seed
         )
         learner = self._student_learner(DecisionTreeClassifier())
+        # teachers and the student get seeds of their own
         learn_seed, student_seed = (
             int(s) for s in stream(seed, 1).integers(2**31, size=2)
         )
 
+        # rows that are not voted on are not learned from, either
         public = public[:queries]
         teachers = self._teach(
             records,
@@ -248,6 +250,7 @@ class PATE(StudentVote):
             return accounting.gnmax(
                 sigma=noise["sigma"], counts=counts, adjacency=self.adjacency
             )
+        # the comparisons with the threshold were still made
         if not answered.any():
             return profile
         return accounting.confident_gnmax(
@@ -266,7 +269,9 @@ class PATE(StudentVote):
         one_of("aggregator", self.aggregator, tuple(NOISE))
         few = n_public  # by default
         if self.answers is None and self.epsilon is not None and self.delta is not None:
+            # 1e-5 stands in for the delta of pure privacy
             sigma = accounting.gaussian_sigma(self.epsilon, self.delta or 1e-5)
+            # so many answers cost sqrt(2 answers) sigma, and the noise stays clear of a count
             few = min(max(int((self.n_models / (CLEAR * sigma)) ** 2 / 2), 1), n_public)
         queries = few if self.queries is None else at_least_one("queries", self.queries)
         if queries > n_public:
@@ -312,6 +317,7 @@ class PATE(StudentVote):
         noise = self._chosen(*units)
         if budget := self._budget_for(*units):
             if self.aggregator == "laplace":
+                # mu is not proportional to Laplace noise, so it is searched
                 unit = accounting.calibrate(
                     lambda scale: profile({"scale": scale}),
                     epsilon=budget[0],
@@ -338,6 +344,7 @@ class PATE(StudentVote):
         """Class code of each query, and whether the query is answered."""
         if self.aggregator == "confident":
             return confident_vote(counts, answers=answers, seed=generator, **noise)
+        # these two answer every query
         everything = np.ones(len(counts), dtype=np.bool_)
         if self.aggregator == "gnmax":
             return (

@@ -161,6 +161,7 @@ class PredictionNoise(NamedTuple):
         about = minimiser.about(theorem, analysis=analysis)
         one: PrivacyProfile
         if delta == 0:
+            # pure guarantees add up
             how = {"rate": epsilon / answers}
             one = pure(epsilon / answers, adjacency=adjacency)
         else:
@@ -192,20 +193,26 @@ class PredictionNoise(NamedTuple):
         basis = loss.basis(float(rate is None), "published" if self.fixed else "tight")
         rows = loss.rows(X)
         asked = rows.any(axis=1)
+        # a query of zeros has no length, and needs no noise
         rows = rows[asked]
         if self.fixed:
+            # the paper's noise is that of the longest query, for all of them
             exponent = np.zeros(len(rows), dtype=np.int64)
             lengths = np.full(len(rows), np.hypot(loss.norm, float(loss.intercept)))
         else:
+            # the largest entry comes to [1/2, 1), so the squares of a length are finite
             _, exponent = np.frexp(np.abs(rows).max(axis=1))
             rows = np.ldexp(rows, -exponent[:, None])
             lengths = np.linalg.norm(rows, axis=1)
+        # of the logits, by which one record can move them; 2^-40 for its own rounding
         scales = (self.sensitivity + loss.rounding) * (1 + 2.0**-40) * lengths
         values = rows @ (basis.T @ loss.weights).T
         answers = noisy(values, generator, scales=scales, **self.how) @ basis.T
         if rate is not None and generator is None:
+            # so that no lower digit tells of the logits without noise
             answers = rounded(answers, scales[:, None] / rate)
         logits = np.zeros((len(X), loss.n_classes))
+        # noise of a query near the end of the range may go beyond it
         with np.errstate(over="ignore"):
             logits[asked] = np.nan_to_num(np.ldexp(answers, exponent[:, None]))
         return logits
@@ -277,6 +284,7 @@ def noisy_predictions(
     ((20, 3), 1.0)
     """
     epsilon, delta = checked_epsilon_delta(epsilon, delta)
+    # for experiments, no budget counts them
     answers = at_least_one("answers", answers)
     noise = PredictionNoise.of(
         minimiser,

@@ -176,6 +176,7 @@ class NoisySGD(BinaryRelease):
         Every bound on mu is inversely proportional to this standard deviation.
         """
         epsilon = positive("epsilon", self.epsilon)
+        # mu is inversely proportional to sigma, so one value gives them all
         once = accounting.last_iterate_mu(sigma=1.0, **self._setting(n))
         return once * float(accounting.gaussian_sigma(epsilon, self.delta))
 
@@ -197,6 +198,7 @@ class NoisySGD(BinaryRelease):
             math.inf if self.radius == math.inf else positive("radius", self.radius)
         )
         return {
+            # of one step over all records, by which a record can move it
             "shift": accounting.papers.sgd_sensitivity(
                 **loss._asdict(),
                 learning_rate=rate,
@@ -250,6 +252,7 @@ def noisy_descents(
     """
     n = len(X) if n is None else n
     rows = np.hstack([X, np.ones((len(X), 1))], dtype=np.float64)  # [rows, d + 1]
+    # a start that no record decides
     weights = np.zeros((n_runs, rows.shape[1]))
     for _ in counted(range(steps), steps):
         error = expit(rows @ weights.T) - codes[:, None]  # [rows, n_runs]
@@ -258,6 +261,7 @@ def noisy_descents(
             weights - learning_rate * gradient, sigma=sigma, seed=generator
         )
         if radius != math.inf:
+            # a projection brings no two weights further apart
             length = np.linalg.norm(weights, axis=1, keepdims=True)
             weights *= np.minimum(1, radius / np.maximum(length, np.finfo(float).tiny))
     return weights
@@ -373,6 +377,7 @@ class AugmentedSGD(BinaryRelease):
             if self.batch_size is None
             else at_least_one("batch_size", self.batch_size)
         )
+        # a quarter of what the bound allows
         rate = 0.5 / logistic_loss(self.norm).smoothness
         return {
             "batch_size": size,
@@ -395,6 +400,7 @@ class AugmentedSGD(BinaryRelease):
             analysis=self.analysis,
         )
         runs = learners.fit_sgd(
+            # an empty record keeps its place, so the order of the others is the same
             *records.standing_in(),
             empty=~records.kept,
             n_runs=1,
@@ -403,6 +409,7 @@ class AugmentedSGD(BinaryRelease):
             **self._chosen("steps", "batch_size", "learning_rate", "device"),
         )
         weights = runs.weights[0]
+        # a large intrinsic_sigma may need none
         if noise > 0:
             weights = add_gaussian(
                 weights, sigma=noise, seed=self._randomness().generator(1)
@@ -452,6 +459,7 @@ class AugmentedSGD(BinaryRelease):
     ) -> PrivacyProfile:
         """Guarantee of the released weights, with its condition."""
         if proved == math.inf:
+            # steps may push weights apart, and nothing bounds how far
             nothing = accounting.approximate(0.0, 1.0, adjacency=self.adjacency)
             return nothing.with_(
                 remark=(
@@ -461,6 +469,7 @@ class AugmentedSGD(BinaryRelease):
             )
         if self.intrinsic_sigma > 0:
             profile = accounting.papers.intrinsic_sgd(
+                # independent noises add their squares
                 sigma=math.hypot(noise, self.intrinsic_sigma),
                 sensitivity=distance,
                 adjacency=self.adjacency,

@@ -25,6 +25,7 @@ def _gives_probabilities(model: StudentVote) -> bool:
     default students do.
     """
     learner = model.student if model.student is not None else model.estimator
+    # after a fit, the student itself tells
     learner = getattr(model, "student_", learner)
     return learner is None or hasattr(learner, "predict_proba")
 
@@ -115,6 +116,7 @@ class StudentVote(TeacherVote):
 def _probabilities(fitted: Fitted, X: Features) -> Floats:
     result = np.zeros((len(X), len(fitted.classes)))
     known = np.searchsorted(fitted.classes, fitted.model.classes_)
+    # the student knows the classes that were released
     result[:, known] = fitted.model.predict_proba(X)
     return result
 
@@ -180,6 +182,7 @@ def fit_student(
         The fitted classifier; its ``classes_`` are the classes among the labels.
     """
     if not len(labels):
+        # one row stands in for none, which no learner takes
         nothing = np.zeros((1, X.shape[1]))
         return DummyClassifier(strategy="constant", constant=classes[0]).fit(
             nothing, classes[:1]

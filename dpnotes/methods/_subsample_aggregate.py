@@ -283,6 +283,7 @@ class SubsampleAggregate(Ensemble):
             adjacency=self.adjacency,
             analysis=self.analysis,
         )
+        # shards of equal size depend on no record, as given ones might
         if shards is not None and self.adjacency == "replace-one":
             raise ValueError(
                 "shards must be None for adjacency='replace-one': a replaced record may"
@@ -314,6 +315,7 @@ class SubsampleAggregate(Ensemble):
 
 
 def _drawn(fitted: Fitted, X: Features) -> NDArray[Any]:
+    # counted before any vote is cast
     generator = fitted.budget.take(len(X))
     counts = fitted.model.vote_counts(X)
     codes = soft_vote(counts, beta=fitted.attributes["beta_"], seed=generator)
