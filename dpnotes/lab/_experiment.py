@@ -37,6 +37,7 @@ def product(**lists: Any) -> Grid:
     >>> product(dataset="digits", subsample=[50, 100], seed=range(2))[1:3]
     [{'dataset': 'digits', 'subsample': 50, 'seed': 1}, {'dataset': 'digits', 'subsample': 100, 'seed': 0}]
     """
+    # text is a sequence, too, but one value
     values = [
         given if isinstance(given, (list, tuple, range)) else [given]
         for given in lists.values()
@@ -48,7 +49,9 @@ def _named(parameters: Mapping[str, Any]) -> list[str]:
     """Data sets that the parameters name: the private data set (by default MNIST)
     and, if any, the public data set.
     """
+    # rows of a time measurement name none
     named = [parameters.get("dataset", "mnist"), parameters.get("public")]
+    # mnist-unscaled is of the files of mnist
     return [str(name).partition("-")[0] for name in named if name]
 
 
@@ -122,6 +125,7 @@ def two_stds(count: float) -> float:
     """Tolerance of a count of records that a retrained network may classify
     differently: two standard deviations.
     """
+    # of a count whose variance is at most itself
     return 2 * math.sqrt(count)
 
 

@@ -33,6 +33,7 @@ def book_folder() -> Path:
         If there is neither a checkout nor such a folder; the message names the command
         that makes the folder.
     """
+    # site-packages has neither
     if (CHECKOUT / "_toc.yml").is_file() and (CHECKOUT / "book").is_dir():
         return CHECKOUT
     here = Path.cwd()

@@ -27,6 +27,7 @@ def bar(experiment: str, total: int, *, progress: bool) -> Any:
         desc=experiment,
         unit="row",
         file=_stream(),
+        # a chapter's sweeps ask for none, but `dpnotes run` shows them
         disable=not (progress or _watched()),
     )
 
@@ -52,6 +53,7 @@ class _Channel:
     path: Path
 
     def write(self, text: str) -> None:
+        # appended, as processes share the file
         with self.path.open("a", encoding="utf-8") as file:
             file.write(text)
 

@@ -37,6 +37,7 @@ def shared_rows(
         One row for each of ``grid``, in its order, with its parameters and metrics.
     """
     row, published = row_under_way(), published_store(name)
+    # outside of a sweep nothing is written
     if row is None:
         rows = collect(
             function, grid, compute="stored", published=published, runs=runs_store(name)
@@ -53,7 +54,9 @@ def shared_rows(
     runs = row.store.parent / name
     how: dict[str, Any] = {"options": options, "n_jobs": 1, "progress": False}
     todo = missing(function, grid, published)
+    # processes at the same rows begin at different ones
     for index in np.random.default_rng().permutation(len(todo)):
+        # one at a time: what another has finished meanwhile is taken
         sweep(function, [todo[index]], store=runs, **how)
     row.seconds -= time.perf_counter() - start  # they have their own
     return collect(

@@ -29,12 +29,14 @@ def nearness(rows: pd.DataFrame) -> pd.DataFrame:
         repeats (how many bounds each auditor computed).
     """
     keys = ["mechanism", "quantity", "size"]
+    # other sides are auditors of the other library
     own = rows["side"] == "dpnotes"
     ours = (
         rows[own]
         .set_index(keys)
         .rename(columns={"fraction": "ours"})[["ours", "above", "repeats"]]
     )
+    # the best of theirs, whichever that is
     theirs = rows[~own].groupby(keys)["fraction"].max().rename("theirs")
     return ours.join(theirs).reset_index()
 

@@ -111,9 +111,11 @@ def tasks(experiment: Experiment, *, gpu: bool = False) -> list[Task]:
         Whether missing rows will be run on a GPU, if the experiment can use one.
     """
     grid = experiment.grids.get("paper", list)()
+    # an experiment of live rows alone
     if not grid:
         return []
     gpu = gpu and takes_device(experiment)
+    # both stores are read once for all rows
     published = store.load(store.published_store(experiment.name))
     finished = store.load(store.runs_store(experiment.name))
     asked = store.requests(experiment.function, grid)
@@ -122,12 +124,15 @@ def tasks(experiment: Experiment, *, gpu: bool = False) -> list[Task]:
         for found in (published.get(row.key), finished.get(row.key)):
             if found and "seconds" in found.provenance:
                 on_gpu = found.provenance.get("device", "cpu") != "cpu"
+                # without an estimate the seconds themselves are the ratio
                 estimate = experiment.cost(row.parameters) or 1.0
                 measured[on_gpu].append(found.seconds / estimate)
+    # robust against a row that a busy machine slowed
     ratio = median(measured[gpu] or measured[False] or [1.0])
     if gpu and not measured[gpu]:
         ratio /= experiment.gpu_speedup
 
+    # rows of earlier versions are as good as missing
     version = store.experiment_version(experiment.function)
     listed = []
     for row in asked:
@@ -135,6 +140,7 @@ def tasks(experiment: Experiment, *, gpu: bool = False) -> list[Task]:
         seconds = ratio * (experiment.cost(row.parameters) or 1.0)
         if row.key in finished and finished[row.key].version >= version:
             state, seconds = "finished", finished[row.key].seconds
+        # last, so that a published row counts before one of the runs
         if row.key in published and published[row.key].version >= version:
             state, seconds = "published", published[row.key].seconds
         needs = tuple(data.absent(experiment.data(row.parameters)))
@@ -165,6 +171,7 @@ def _cheapest_first(left: Iterable[Task]) -> list[Task]:
     places = [*experiments.EXPERIMENTS]
 
     def place(task: Task) -> tuple[int, int]:
+        # the exponent: a factor of two is one step
         return math.frexp(task.seconds)[1], places.index(task.experiment.name)
 
     return sorted(left, key=place)
@@ -208,6 +215,7 @@ def fill(
     """
     from dpnotes.learners import device_name
 
+    # from here on, however often the list is made anew
     end = clock() + seconds
     gpu = device_name(device) != "cpu"
     outcome = Outcome()
@@ -222,6 +230,7 @@ def fill(
     left = _cheapest_first(task for task in wanted if not task.needs)
     while left and left[0].seconds <= (budget := end - clock()):
         experiment = left[0].experiment
+        # small rows in one sweep: starting workers takes seconds
         batch = _together(left, budget, effective_n_jobs(n_jobs))
         try:
             store.sweep(
@@ -244,6 +253,7 @@ def fill(
         outcome.finished += len(batch)
         outcome.finished -= len({task.key for task in own} & {t.key for t in batch})
         others = [task for task in left if task.experiment is not experiment]
+        # a row that failed would fail again
         again = [task for task in own if not task.needs and task.key not in failed]
         left = _cheapest_first([*others, *again])
     outcome.left = left
@@ -257,6 +267,7 @@ def _together(left: Sequence[Task], budget: float, n_jobs: int) -> list[Task]:
     for task in left:
         if task.experiment is not left[0].experiment or task.seconds > budget:
             continue
+        # rows run side by side
         seconds += task.seconds / n_jobs
         if batch and seconds > min(budget, _BATCH):
             break

@@ -65,9 +65,11 @@ class _Commands(click.Group):
             if (
                 ctx.params["traceback"]
                 or isinstance(error, BrokenPipeError)
+                # of ours: a report needs the traceback
                 or not _foreseen(error)
             ):
                 raise
+            # of a cell, which shows what the chapter did
             if trace := getattr(error, "trace", ""):
                 click.echo(f"{trace}\n", err=True)
             raise _Fault(str(error)) from error
@@ -182,12 +184,14 @@ def run(
         return
     try:
         parameters = chosen.check(dict(given))
+    # of what was typed, so that it is one line
     except TypeError as error:
         raise _Fault(str(error)) from error
     folder = (out or chosen.root / "runs").absolute()
     # where the chapter's sweeps keep their rows
     os.environ["DPNOTES_RUNS"] = str(folder)
     notebook = folder / f"{chosen.run_name(parameters)}.ipynb"
+    # an execution takes minutes, and would show the same
     if not force and chapters.is_unchanged(chosen, parameters, notebook):
         click.echo(
             f"{chosen.name}: nothing has changed since the last execution; --force"
@@ -214,6 +218,7 @@ def run(
         table = rows.with_suffix(".csv")
         publish(load(rows).values(), table)
         click.echo(_short(table))
+    # a reader opens the page, not the notebook
     page = chapters.page_of(notebook)
     click.echo(f"open {_short(page)}, or {page.as_uri()} in a browser")
 
@@ -240,6 +245,7 @@ def results_status(everything: bool) -> None:
     for experiment in EXPERIMENTS.values():
         rows = backlog.tasks(experiment)
         missing = [task for task in rows if task.state != "published"]
+        # the slowest are what a decision is about
         missing.sort(key=lambda task: task.seconds, reverse=True)
         if not rows:
             continue
@@ -256,6 +262,7 @@ def results_status(everything: bool) -> None:
                 text += f"; {len(finished)} finished in runs: dpnotes results adopt"
             text += ")"
         click.echo(text)
+        # some grids lack hundreds
         shown = missing if everything else missing[:_LISTED]
         _table((_duration(task.seconds), *_varied(task, rows)) for task in shown)
         if len(shown) < len(missing):
@@ -306,6 +313,7 @@ def results_run(
     from dpnotes.lab.store import runs_store
 
     if out:
+        # workers and kernels read it from there
         os.environ["DPNOTES_RUNS"] = str(out.absolute())
     seconds = 60 * minutes if minutes else math.inf
     try:
@@ -331,6 +339,7 @@ def results_run(
             f" {_short(runs_store('any').parent)}{os.sep}"
         )
     for error in done.failures:
+        # the rows that failed, after what was achieved
         click.echo(str(error), err=True)
     if done.failures:
         raise click.ClickException(
@@ -417,6 +426,7 @@ def verify(names: Sequence[str], sample: int, cheapest: bool, keep: bool) -> Non
     for experiment in backlog.chosen(names):
         listed = backlog.tasks(experiment)
         rows = [task for task in listed if task.state == "published"]
+        # rows whose data are not here cannot be computed
         here = [task for task in rows if not task.needs]
         if len(here) < len(rows):
             needed = sorted({name for task in rows for name in task.needs})
@@ -438,6 +448,7 @@ def verify(names: Sequence[str], sample: int, cheapest: bool, keep: bool) -> Non
             sweep.published_store(experiment.name),
             sample=[task.key for task in drawn],
             tolerance=experiment.tolerance,
+            # beside the results, for status and pages
             keep=sweep.published_store(VERIFICATIONS) if keep else None,
         )
         wrong = table[~table["agrees"]]
@@ -500,6 +511,7 @@ class _Mechanisms(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         from dpnotes.lab.guarantee import commands
 
+        # once they are asked for: the functions import much
         self.commands = {str(command.name): command for command in commands()}
         return list(self.commands)
 
@@ -587,6 +599,7 @@ def audit(training: str, table: Path, keep: Path | None, **given: Any) -> None:
         click.echo(f"Error: {kind}{error}", err=True)
         context.exit(2)
     click.echo(report)
+    # 0 and 1 are verdicts, 2 is an error
     context.exit(int(report.refuted))
 
 
@@ -626,6 +639,7 @@ def compare_methods(
             " which needs no comparison"
         )
     own = load_file(table, target=target)
+    # before the learners are imported: faults of the file are told at once
     X, y = own.records()
     from dpnotes.comparing import compare, shown
 
@@ -651,6 +665,7 @@ def _check_data(chapter: str, parameters: Mapping[str, Any]) -> None:
     from dpnotes.lab.intrinsic_sgd import data as intrinsic_sgd
 
     if parameters.get("dataset"):
+        # one chapter takes names of tasks, too
         located = (
             intrinsic_sgd.located
             if chapter.startswith("intrinsic_sgd")
@@ -661,6 +676,7 @@ def _check_data(chapter: str, parameters: Mapping[str, Any]) -> None:
         parameters.get("compute", "stored") != "stored"
         and parameters.get("scale") != "quick"
     ):
+        # evidence reads the rows of its chapter
         of = backlog.chosen([chapter.removesuffix("_evidence")])
         rows = [task for each in of for task in backlog.tasks(each)]
         missing = [task for task in rows if task.state == "missing"]
@@ -691,6 +707,7 @@ def _foreseen(error: BaseException | None) -> bool:
 def _table(rows: Iterable[Iterable[object]]) -> None:
     """Print rows in aligned columns."""
     lines = [[str(cell) for cell in row] for row in rows]
+    # as wide as the widest cell of a column
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         click.echo("  " + "  ".join(map(str.ljust, line, widths)).rstrip())

@@ -96,6 +96,7 @@ def verified(chapter: str) -> str:
     The text also gives the date of the latest of these computations and, if there are
     any, the number of rows that are out of date.
     """
+    # an experiment without published rows has nothing to tell
     here = [
         e
         for e in EXPERIMENTS.values()
@@ -106,6 +107,7 @@ def verified(chapter: str) -> str:
         int((rows["version"] < experiment_version(e.function)).sum())
         for e, rows in stored
     )
+    # what is out of date should not be read as agreeing
     late = (
         f" {old} come from an earlier version of their experiment and are out of date."
         if old
@@ -123,6 +125,7 @@ def computed_again(*stored: pd.DataFrame) -> str:
     whether all rows agree with the stored rows, or how many differ.
     """
     dates = pd.concat([rows[["row", "date"]] for rows in stored]).drop_duplicates("row")
+    # a computation before the row was stored says nothing of it
     kept = pd.read_csv(published_store(VERIFICATIONS), dtype={"differing": str})
     kept = kept.merge(dates, on="row", suffixes=("", "_stored")).query(
         "date >= date_stored"
@@ -151,7 +154,9 @@ def provenance(rows: pd.DataFrame) -> pd.DataFrame:
         last day).
     """
     keys = ["machine", "device", "torch", "commit", "data"]
+    # gaps come from nowhere
     there = rows.dropna(subset=["date"]).astype(dict.fromkeys([*keys, "date"], str))
+    # rows of one origin are one line
     groups = there.groupby(keys)
     totals = groups.agg(
         rows=("row", "count"), hours=("seconds", "sum"), until=("date", "max")

@@ -36,6 +36,7 @@ CALIBRATIONS = ("gaussian_sigma", "soft_vote_beta", "dp_sgd_noise_multiplier")
 PAIR = "({:.6g}, {:.6g})-DP"
 TYPES = {"int": int, "float": float, "str": str, "bool": bool}
 
+# a line of a numpydoc section, with its indented text
 _PARAMETER = re.compile(r"^(\w+(?:, \w+)*) : (.+)\n((?:    .*\n|\n)*)", re.MULTILINE)
 
 
@@ -48,12 +49,14 @@ def commands() -> list[click.Command]:
 
 def _command(name: str, function: Callable[..., Any]) -> click.Command:
     document = inspect.getdoc(function) or ""
+    # several parameters may share a description
     described = {
         n: m for m in _PARAMETER.finditer(document + "\n") for n in m[1].split(", ")
     }
     options: list[click.Parameter] = [
         _option(parameter, described.get(parameter.name))
         for parameter in inspect.signature(function).parameters.values()
+        # others cannot be typed, and have defaults
         if str(parameter.annotation).partition(" ")[0] in (*TYPES, "ArrayLike")
     ]
     profile = name in PROFILES
@@ -73,6 +76,7 @@ def _command(name: str, function: Callable[..., Any]) -> click.Command:
     options.append(
         click.Option(["--json", "as_json"], is_flag=True, help="For machines.")
     )
+    # a mechanism gives a profile, a calibration a number
     run = _show_profile if profile else _show_number
 
     def callback(**given: Any) -> None:
@@ -104,6 +108,7 @@ def _option(
         }
     if kind is bool:
         return click.Option([f"--{flag}/--no-{flag}"], **settings)
+    # words in double quotes are the valid ones
     choices = (
         re.findall(r'"([^"]+)"', described[2]) if described and kind is str else []
     )
@@ -143,6 +148,7 @@ def _show_profile(
     pairs = [(float(profile.epsilon(delta)), delta) for delta in deltas]
     pairs += [(epsilon, float(profile.delta(epsilon))) for epsilon in epsilons]
     if as_json:
+        # JSON has no infinity
         found = [
             {"epsilon": "infinity" if epsilon == inf else epsilon, "delta": delta}
             for epsilon, delta in pairs
@@ -150,6 +156,7 @@ def _show_profile(
         click.echo(json.dumps({**profile.to_dict(), "pairs": found}, allow_nan=False))
         return
     click.echo(str(profile))
+    # a refuted claim must not read like a guarantee
     stated = (
         f"({{:.6g}}, {{:.6g}}) is claimed; status: {profile.status}"
         if profile.exactness == "claimed"

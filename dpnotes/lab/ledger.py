@@ -132,6 +132,7 @@ class Claim:
         lines = _stored(self.chapter).query("claim == @self.number")
         found = []
         for _, quantity, claimed, *numbers in lines.itertuples(index=False):
+            # a dash stands where the paper gives no value
             with suppress(ValueError):
                 claimed = float(claimed)
             found.append(Finding(quantity, claimed, *numbers))
@@ -172,6 +173,7 @@ def claim(number: int, *lines: tuple[str, float | str, float, float, float]) -> 
                 f"claim {number}: {finding.quantity} is {finding.found:.9g}, which"
                 f" should be in [{finding.low:.9g}, {finding.high:.9g}]"
             )
+    # after the checks: nothing wrong is stored
     (own,) = [each for each in LEDGER if each.number == number]
     if not _same(own.findings, found):
         _store(own, found)
@@ -251,6 +253,7 @@ def _read(chapter: str) -> list[Claim]:
     found = []
     for cell in json.loads(notebook)["cells"]:
         if match := TEXT.fullmatch("".join(cell["source"])):
+            # lines of a cell are broken for editors
             texts = {
                 name: " ".join(text.split()) for name, text in match.groupdict().items()
             }
@@ -268,6 +271,7 @@ def _same(stored: list[Finding], found: list[Finding]) -> bool:
     if len(stored) != len(found):
         return False
     for old, new in zip(stored, found, strict=True):
+        # another machine rounds otherwise: no reason to write
         if not math.isclose(old.found, new.found, rel_tol=1e-5, abs_tol=1e-9):
             return False
     tables = [findings(each).drop(columns="found") for each in (stored, found)]
@@ -278,6 +282,7 @@ def _store(own: Claim, found: list[Finding]) -> None:
     """Put the findings of a claim in the place of the stored ones."""
     rows = _stored(own.chapter)
     new = pd.DataFrame([asdict(finding) for finding in found])
+    # in place of the findings before
     rows = pd.concat([rows[rows["claim"] != own.number], new.assign(claim=own.number)])
     text = rows.sort_values("claim", kind="stable").to_csv(index=False)
     # where there is no book, as for a chapter by itself, there is nothing to keep

@@ -130,6 +130,7 @@ def recommend(
     l2, n_models = positive("l2", l2), at_least_one("n_models", n_models)
     if n_models > n:
         raise ValueError(f"n_models must be at most n={n}, got n_models={n_models}")
+    # of rows in the unit ball, without a bias
     lipschitz = accounting.logistic_constants(
         n_classes=n_classes, norm=1.0, bias=False
     ).lipschitz
@@ -137,6 +138,7 @@ def recommend(
         lipschitz=lipschitz, n=n, regulariser=l2, adjacency=ADJACENCY, objective="sum"
     )
     if delta > 0:
+        # a query of norm 1 sees the noise of one direction
         by_model = shift * float(accounting.gaussian_sigma(epsilon, delta))
         by_answers = shift * accounting.prediction_sensitivity_sigma(
             epsilon, delta, answers=answers
@@ -163,6 +165,7 @@ def recommend(
     )
     by_loss = scale / (n * l2 + loss.regulariser)
     beta = accounting.soft_vote_beta(epsilon, delta, answers=answers)
+    # odds of the soft vote against all other classes
     lead = math.log((n_classes - 1) * CERTAIN / (1 - CERTAIN)) / beta
     useless = (
         "" if lead <= n_models else f"useless: the lead exceeds the {n_models} votes"
@@ -184,6 +187,7 @@ def recommend(
     table = pd.DataFrame(
         rows, columns=["method", "releases", "what", "noise", "verdict"]
     )
+    # ten records for each class of a shard: a rule of thumb
     few = n // n_models < 10 * n_classes
     caveats = {
         "Settings (l2, clipping norm, rate) chosen by looking at the records cost privacy that is not counted.": (
@@ -238,6 +242,7 @@ def _nearest(
         rows["method"].isin(methods) & ((rows["delta"] > 0) == (setting["delta"] > 0))
     ]
     away = np.zeros(len(rows))
+    # distances are in factors, weighed by what they matter
     for name, asked in setting.items():
         values = rows[name].astype(float).fillna(asked)  # no number of answers: any
         if asked > 0:

@@ -9,7 +9,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dpnotes.data import OwnDataset, load_file
@@ -65,6 +64,7 @@ def load(reference: str) -> OwnDataset:
     """
     path, _, rest = reference.rpartition(_TARGET)
     target, _, digest = rest.rpartition(_DIGEST)
+    # cached: a grid asks for it once a row
     own = _read(Path(path), target)
     if own.digest != digest:
         raise ValueError(f"{path} changed while its rows were computed")
@@ -91,8 +91,10 @@ def statement(reference: str, *, scaling: str = "columns") -> str:
     record; scaling: see SCALINGS.
     """
     own = load(reference)
+    # what was read off private records, not declared
     taken = [] if own.classes_given else ["the classes"]
     taken += [f"`{column.name}`" for column in own.columns if not column.given]
+    # the good case; the other one says what to do
     source = "All of this was declared beforehand, in the file next to the table."
     if taken:
         source = (
@@ -130,28 +132,14 @@ def public_columns(own: OwnDataset) -> pd.DataFrame:
     """Table of the public facts about each column: column, kind, public (bounds or
     categories, in words), given.
     """
-    rows = [
-        (
-            (
-                column.name,
-                "numbers",
-                " to ".join(map(_shown, column.known)),
-                column.given,
-            )
-            if column.is_number
-            else (
-                column.name,
-                "categories",
-                ", ".join(map(str, column.known)),
-                column.given,
-            )
-        )
-        for column in own.columns
-    ]
-    table = pd.DataFrame(rows, columns=["column", "kind", "public", "given"])
-    return table.assign(
-        given=np.where(table["given"], "beforehand", "inferred from the records")
-    )
+    rows = []
+    for column in own.columns:
+        kind, known = "categories", ", ".join(map(str, column.known))
+        if column.is_number:
+            kind, known = "numbers", " to ".join(map(_shown, column.known))
+        given = "beforehand" if column.given else "inferred from the records"
+        rows.append((column.name, kind, known, given))
+    return pd.DataFrame(rows, columns=["column", "kind", "public", "given"])
 
 
 def _shown(bound: Any) -> str:

@@ -51,6 +51,7 @@ def named(reference: str) -> Any:
     sys.path.insert(0, str(path.parent))
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
+    # after it ran: a name may be made by a loop
     if not hasattr(module, name):
         raise ValueError(f"{file} does not define {name!r}")
     return getattr(module, name)
@@ -99,6 +100,7 @@ def audit_table(
     script = hashlib.sha256(
         Path(training.rpartition(":")[0]).expanduser().read_bytes()
     ).hexdigest()
+    # what decides the findings: with other settings they must not be continued
     about = {
         "training": training,
         "code of the file": script,
@@ -168,6 +170,7 @@ class Kept(UserDict[str, Any]):
     def __init__(self, path: Path, table: str, about: Mapping[str, Any]) -> None:
         super().__init__()
         self._path = path
+        # before anything private is in it
         path.touch(mode=0o600)
         path.chmod(0o600)
         text = path.read_bytes()
@@ -181,8 +184,10 @@ class Kept(UserDict[str, Any]):
         theirs = self.data.get("audit", {})
         if self.data and not (isinstance(theirs, dict) and "salt" in theirs):
             raise ValueError(f"{path} is not a file of an audit")
+        # without it, a digest would tell who has the same table
         salt = theirs.get("salt", secrets.token_hex(16))
         digest = hashlib.sha256((salt + table).encode()).hexdigest()
+        # as they are read back: tuples are lists there
         ours = json.loads(json.dumps({"salt": salt, "table": digest, **about}))
         if not self.data:
             self["audit"] = theirs = ours

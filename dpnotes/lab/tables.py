@@ -77,6 +77,7 @@ class Column:
         """
         if self.text is not None:
             return [self.text(row) for row in rows.itertuples()]
+        # rows of a gap may lack the column
         found = (
             rows[self.name]
             if self.name in rows
@@ -106,6 +107,7 @@ def columns(
     >>> [column.heading for column in columns("{:.2f}", "sigma", epsilon_exact="exact")]
     ['', 'exact']
     """
+    # a heading is empty where the name serves
     both = {**dict.fromkeys(names, ""), **headings}
     return tuple(
         Column(name, heading, format, gap=gap) for name, heading in both.items()
@@ -147,7 +149,6 @@ def mean_and_std(
     *,
     std: str = "std",
     formats: tuple[str, str] = PERCENT,
-    gap: str | None = GAP,
 ) -> Column:
     """Declare a column of means with their standard deviations, in per cent unless
     other formats are given.
@@ -160,18 +161,10 @@ def mean_and_std(
         Column of the standard deviations; an empty value is omitted.
     formats : pair of str
         Formats of the mean and of its standard deviation.
-    gap : str or None
-        Text of a cell without a mean. If None, the column ``gap`` of the row gives the
-        text.
     """
 
     def text(row: Any) -> str:
-        return mean_text(
-            getattr(row, name),
-            getattr(row, std),
-            formats=formats,
-            gap=row.gap if gap is None else gap,
-        )
+        return mean_text(getattr(row, name), getattr(row, std), formats=formats)
 
     return Column(name, heading, text=text)
 
@@ -212,6 +205,7 @@ class Table:
     def __init__(
         self, caption: str, *columns: Column | str | tuple[Column | str, ...]
     ) -> None:
+        # columns that belong together are given together
         flat = itertools.chain.from_iterable(
             given if isinstance(given, tuple) else (given,) for given in columns
         )
@@ -271,6 +265,7 @@ def compare(
     """
     if metric not in reproduced:  # nothing has been run
         reproduced = reproduced.assign(**{metric: np.nan})
+    # a run without the metric is no run
     runs = reproduced.dropna(subset=[metric]).groupby(list(on), dropna=False)[metric]
     ours = runs.agg(**OVER_SEEDS).reset_index()
     merged = published.rename(columns={metric: "published"})[[*on, "published"]].merge(
@@ -313,10 +308,11 @@ def show(
         The styled table.
     """
     headings = [(names or {}).get(column, column) for column in frame.columns]
-    shown = frame.copy()
+    # the classes of cells need an index without repetitions, which nobody sees
+    shown = frame.reset_index(drop=True)
     for column in frame.columns:
         if not pd.api.types.is_numeric_dtype(frame[column].dtype):
-            shown[column] = frame[column].map(_with_formulas)
+            shown[column] = shown[column].map(_with_formulas)
     # columns keep their names, which are unique, under headings that may not be
     style = shown.style.hide(axis="index").relabel_index(
         [_with_formulas(heading) for heading in headings], axis="columns"
@@ -324,6 +320,7 @@ def show(
     style = style.set_caption(_with_formulas(caption))
     style = style.set_table_attributes('class="dataframe dpnotes-table"')
     style = style.set_td_classes(shown.map(lambda value: STANDINGS.get(value, "")))
+    # numbers flush right, on one line
     right: Any = [{"selector": "th, td", "props": [("text-align", "right")]}]
     right.append({"selector": "td", "props": [("white-space", "nowrap")]})
     for column in frame.columns:
@@ -345,6 +342,7 @@ def _with_formulas(text: Any) -> Any:
     """Text as HTML, its formulas marked for MathJax, which does not look for dollar
     signs in a cell's output.
     """
+    # the span that Sphinx itself writes
     marked = r'<span class="math notranslate nohighlight">\\(\1\\)</span>'
     return (
         FORMULA.sub(marked, escape(text, quote=False))

@@ -98,11 +98,13 @@ class Mean:
         """
         if math.isnan(std):
             return cls(value, math.inf)
+        # a borrowed deviation has those of its lender
         freedom = runs - 1 if freedom is None else freedom
         if std > 0 and freedom <= 0:
             raise ValueError(
                 f"runs must be at least 2 for a standard deviation, got {runs}"
             )
+        # of the mean, not of a run
         variance = std**2 / runs
         return cls(value, variance, variance**2 / freedom if variance else 0.0)
 
@@ -135,6 +137,7 @@ class Mean:
             return self.value, self.value
         if math.isinf(self.variance):
             return -math.inf, math.inf
+        # one-sided: each limit has the whole level
         reach = math.sqrt(self.variance) * float(-special.stdtrit(self.freedom, level))
         return self.value - reach, self.value + reach
 
@@ -158,19 +161,24 @@ def above(difference: Mean, *, margin: float = ACCURACY) -> Question:
 
     def asked(level: float) -> Verdict:
         low, high = difference.interval(level)
+        # an exact zero is a tie, whatever the margin
         if (-margin < low and high < margin) or low == high == 0:
             return TIE
-        return HOLDS if low > 0 else REVERSED if high < 0 else UNDECIDED
+        if low > 0:
+            return HOLDS
+        return REVERSED if high < 0 else UNDECIDED
 
     return asked
 
 
-def not_behind(difference: Mean, *, margin: float = ACCURACY) -> Question:
-    """Ask whether a difference is above minus the margin."""
+def not_behind(difference: Mean) -> Question:
+    """Ask whether a difference is above minus the margin of accuracies."""
 
     def asked(level: float) -> Verdict:
         low, high = difference.interval(level)
-        return HOLDS if low > -margin else REVERSED if high < 0 else UNDECIDED
+        if low > -ACCURACY:
+            return HOLDS
+        return REVERSED if high < 0 else UNDECIDED
 
     return asked
 
@@ -204,6 +212,7 @@ def at_least(count: int, questions: Sequence[Question]) -> Question:
     def asked(level: float) -> Verdict:
         if sum(question(level / spare) == HOLDS for question in questions) >= count:
             return HOLDS
+        # each of so many could hold by chance
         against = [question(level / count) for question in questions]
         if against.count(REVERSED) >= spare:
             return REVERSED
@@ -240,6 +249,7 @@ def most(
                 if answer in answers
             )
 
+        # twice the weight against the whole: more than half
         if half(HOLDS) > sum(weighed):
             return HOLDS
         contrary: dict[Verdict, float] = {
@@ -318,6 +328,7 @@ def places(
 
     Each of the two ranks is wrong with probability at most ``level``.
     """
+    # any of the others could pass it by chance
     part = level / max(len(means) - 1, 1)
     found = [
         above(mean - means[name], margin=0.0)(part)
@@ -329,6 +340,7 @@ def places(
 
 def inside(points: Sequence[Mean], *, margin: float = ACCURACY) -> Question:
     """Ask whether some inner point of a series is above both ends of the series."""
+    # the ends are what an inner point must beat
     first, *inner, last = points
     return some(
         every(above(point - end, margin=margin) for end in (first, last))
@@ -377,6 +389,7 @@ def crossing(x: Sequence[float], leads: Sequence[Mean]) -> tuple[float, float]:
         is never lost).
     """
     found = [above(lead, margin=0.0)(LEVEL) for lead in leads]
+    # a lead that comes back later is another one
     gone = found.index(REVERSED) if REVERSED in found else len(found)
     there = [
         value for value, answer in zip(x, found[:gone], strict=False) if answer == HOLDS

@@ -78,6 +78,7 @@ def test_each_row_of_the_grid_has_its_state(stores, tmp_path, monkeypatch):
     assert [task.parameters for task in listed] == rows
     assert [task.needs for task in listed] == [(), (), ("mnist",), ("mnist",)]
     assert listed[1].seconds == 5.0
+    assert fill().without_data == {"mnist": 2}
     monkeypatch.setattr(slow, "experiment_version", 2, raising=False)
     assert {task.state for task in backlog.tasks(chosen)} == {"missing"}
 
@@ -165,17 +166,6 @@ def test_rows_that_finish_correct_what_the_others_are_expected_to_take(stores):
     done = fill(seconds=350)
     assert (done.finished, CLOCK["now"]) == (2, 200.0)
     assert [task.seconds for task in done.left] == [700.0, 700.0]
-
-
-def test_published_rows_and_rows_of_the_runs_are_not_run_again(stores, tmp_path):
-    chosen = toy("toy_slow", sizes=(1, 2, 3))
-    stores(chosen)
-    rows = chosen.grids["paper"]()
-    store.sweep(slow, rows[:2], store=tmp_path / "made", progress=False)
-    store.adopt(tmp_path / "made", tmp_path / "published" / "toy_slow.csv")
-    store.sweep(slow, rows[2:4], store=store.runs_store("toy_slow"), progress=False)
-    assert fill().finished == 2
-    assert sorted(ran("toy_slow")) == [2, 2, 3, 3]
 
 
 def test_rows_whose_data_are_not_here_are_left_out(stores, tmp_path, monkeypatch):

@@ -323,14 +323,6 @@ def test_verify_says_which_data_it_lacks_and_computes_the_others(
     )
 
 
-def test_data_status_lists_every_set(run, monkeypatch, tmp_path):
-    monkeypatch.setenv("DPNOTES_DATA", str(tmp_path))
-    code, out, _ = run("data", "status")
-    assert code == 0
-    state = dict(line.split()[:2] for line in out.splitlines())
-    assert (state["digits"], state["mnist"]) == ("embedded", "missing")
-
-
 def test_what_is_wrong_with_a_file_shows_before_a_kernel_starts(
     tmp_path, monkeypatch, run
 ):

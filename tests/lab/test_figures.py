@@ -169,9 +169,11 @@ def test_labels_are_shown_and_other_values_stay():
     assert "method" not in page
 
 
-def test_two_columns_may_have_one_heading():
-    same = columns("{:.1f}", sigma="value", accuracy="value")
-    assert shown(Table("Values.", same)).count(">value</th>") == 2
+def test_headings_and_the_index_of_rows_may_have_repetitions():
+    same = Table("Values.", columns("{:.1f}", sigma="value", accuracy="value"))
+    page = same(pd.concat([METHODS, METHODS])).to_html()
+    assert page.count(">value</th>") == 2
+    assert page.count(">0.5</td>") == 2
 
 
 @pytest.mark.parametrize("name", ["accuracy", "absent"])

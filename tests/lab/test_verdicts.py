@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpnotes.lab import verdicts
 from dpnotes.lab.verdicts import (
     ACCURACY,
     HOLDS,
@@ -216,13 +215,3 @@ def test_crossing_lies_between_the_last_lead_and_the_first_loss():
     assert crossing([5], leads[-1:]) == (-math.inf, 5)
     # a lead that comes back is another
     assert crossing([1, 2, 5], [Mean(1.0), Mean(-1.0), Mean(1.0)]) == (1, 2)
-
-
-def test_level_and_margins_are_those_that_were_dated():
-    assert (verdicts.LEVEL, verdicts.ACCURACY, verdicts.NEGLIGIBLE) == (
-        0.025,
-        0.002,
-        0.01,
-    )
-    assert [above(Mean(value))(0.025) for value in (0.0019, 0.0021)] == [TIE, HOLDS]
-    assert Mean(0.0, 1.0).interval()[1] == pytest.approx(1.95996, abs=1e-5)

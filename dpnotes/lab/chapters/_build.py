@@ -67,6 +67,7 @@ def build(
     start = time.perf_counter()
     root = root or book_folder()
     chapters = all_chapters(root)
+    # before anything is executed: all digests are of one moment
     stale = [chapter for chapter in chapters if force or not chapter.is_fresh()]
     for chapter in chapters:
         if chapter not in stale:
@@ -87,6 +88,7 @@ def _execute_all(chapters: Sequence[Chapter], jobs: int) -> None:
     from joblib import Parallel, delayed
 
     failures = []
+    # joblib wants at least one
     n_jobs = min(jobs, max(len(chapters), 1))
     parallel = Parallel(
         n_jobs, backend="loky", return_as="generator_unordered", batch_size=1
@@ -124,6 +126,7 @@ def _pages(root: Path, strict: bool) -> Path:
     """Let Jupyter Book build the pages, and show its warnings."""
     start = time.perf_counter()
     done = _jupyter_book(root, *(_STRICT if strict else ()))
+    # warnings of Sphinx, without colours
     print(click.unstyle(done.stderr), end="", file=sys.stderr)
     if done.returncode:
         print(done.stdout, file=sys.stderr)
@@ -163,6 +166,7 @@ def page_of(notebook: Path) -> Path:
         If Jupyter Book cannot make it.
     """
     root, page = book_folder(), notebook.parent / "html" / f"{notebook.stem}.html"
+    # the page is of this execution
     if page.is_file() and page.stat().st_mtime > notebook.stat().st_mtime:
         return page
     with TemporaryDirectory() as name:
@@ -180,6 +184,7 @@ def page_of(notebook: Path) -> Path:
             root / "book",
             root / "book" / "references.md",
         ):
+            # pictures and references are found where the book has them
             (folder / part.name).symlink_to(part.absolute())
         if (done := _jupyter_book(folder)).returncode:
             raise BookError(
@@ -257,6 +262,7 @@ def print_book(root: Path | None = None) -> Path:
             tab.pdf(path=part, outline=True, **paper)
             title = tab.evaluate("document.querySelector('article h1').innerText")
             parts.append((title.strip("# \n"), part, len(PdfReader(part).pages)))
+        # all pages are looked at, so that one run names all that is cut
         if cut:
             raise BookError(
                 f"{len(cut)} formulas or tables do not fit on the paper:"
@@ -295,6 +301,7 @@ def _print(tab: Any, html: str, path: Path, paper: dict[str, Any]) -> int:
 def _front(parts: Sequence[tuple[str, Path, int]], before: int) -> str:
     """The cover and the contents; ``before`` pages are before the first part."""
     lines = []
+    # pages are counted from the cover on
     number = before + 1
     for title, _, count in parts:
         lines.append(f"<li><span>{escape(title)}</span><b>{number}</b></li>")

@@ -123,6 +123,7 @@ def parse(code: str, chapter: str) -> dict[str, Parameter]:
     ('of the grid', 'one of "quick", "paper"')
     """
     found: dict[str, Parameter] = {}
+    # empty lines separate groups of parameters
     for line in filter(str.strip, code.splitlines()):
         try:
             name, default, comment = _LINE.fullmatch(line).groups("")  # type: ignore[union-attr]
@@ -133,6 +134,7 @@ def parse(code: str, chapter: str) -> dict[str, Parameter]:
                 f"lines of the parameters cell of chapter {chapter!r} must be 'name ="
                 f" literal  # help', or with a rule '# RULE: help', got {line!r}"
             ) from error
+        # a default must keep its own rule
         check(found, {name: found[name].default}, chapter)
     return found
 
@@ -191,6 +193,7 @@ def check(
             ) from None
         if rule is None:
             continue
+        # a rule for each entry, or for the value
         entries = checked[name] if rule.each else [checked[name]]
         for entry in entries:
             if not rule.allows(entry):
@@ -208,6 +211,7 @@ def _ruled(comment: str) -> tuple[Rule | None, str]:
             raise ValueError(f"no rule: {comment!r}")
         return None, comment
     help_ = found["help"] or ""
+    # the rule as it is shown
     text = comment.removesuffix(f": {help_}")
     each = found["each"] is not None
     if found["choices"]:
@@ -221,10 +225,13 @@ def _ruled(comment: str) -> tuple[Rule | None, str]:
             (_SIGNS[found["right"]], found["high"]),
         ]
     limits = [(_COMPARE[sign], ast.literal_eval(bound)) for sign, bound in bounds]
+    # the value with a meaning of its own
     own = ast.literal_eval(f"[{found['own'] or ''}]")
+    # bounds without a point ask for whole numbers
     whole = each and all(isinstance(bound, int) for _, bound in limits)
 
     def allows(value: Any) -> bool:
+        # True is a number for Python
         if isinstance(value, bool) or not isinstance(value, int | float):
             return False
         if whole and not isinstance(value, int):
@@ -241,6 +248,7 @@ def _fitted(value: object, default: object) -> object:
         value = ast.literal_eval(
             value.strip().capitalize() if isinstance(default, bool) else value.strip()
         )
+    # a whole number is taken for a float
     if isinstance(default, float) and type(value) is int:
         return float(value)
     if isinstance(default, list) and isinstance(value, tuple):
@@ -366,6 +374,7 @@ class Chapter:
             executes the chapter.
         """
         results = self.root / "book" / "results"
+        # the summaries read every result
         name = "" if self.name in SUMMARIES else self.of
         stored = [
             *results.glob(f"{name}*.csv"),
@@ -383,6 +392,7 @@ class Chapter:
             (package.parent, package.rglob("*.py")),
         ):
             for path in sorted(paths):
+                # a file that moves changes what is read
                 total.update(f"{path.relative_to(folder).as_posix()}\n".encode())
                 total.update(hashlib.sha256(path.read_bytes()).digest())
         total.update(_told(self.book_parameters if parameters is None else parameters))

@@ -31,6 +31,7 @@ def checks(chapter: Chapter) -> dict[str, Check]:
     return {
         name: thing
         for name, thing in found.items()
+        # defined there, not imported
         if getattr(thing, "__module__", "") == found["__name__"]
         and callable(thing)
         and not name.startswith("_")
@@ -51,6 +52,7 @@ def values_of_text(chapter: Chapter) -> dict[str, object]:
         try:
             values |= check() or {}
         except AssertionError as error:
+            # the line of the assertion, wherever it was called from
             place = traceback.extract_tb(error.__traceback__)[-1]
             raise BookError(
                 f"{checks_file(chapter)}:{place.lineno}: the published rows contradict"

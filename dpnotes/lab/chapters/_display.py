@@ -39,6 +39,7 @@ def glue(name: str, value: object) -> None:
         {_RECORD + kind: content for kind, content in contents.items()}
         for contents in InteractiveShell.instance().display_formatter.format(value)  # type: ignore[union-attr]
     )
+    # where MyST-NB looks for glued values
     metadata["scrapbook"] = {"name": name, "mime_prefix": _RECORD}
     display(data, metadata=metadata, raw=True)  # type: ignore[no-untyped-call]
 
@@ -109,6 +110,7 @@ def source(thing: object) -> str:
     # dpnotes/lab/chapters/_display.py
     """
     function: Any = thing.fget if isinstance(thing, property) else thing
+    # decorated functions show their own source
     function = inspect.unwrap(function)
     code = textwrap.dedent(inspect.getsource(function)).rstrip()
     file = Path(inspect.getfile(function))

@@ -102,6 +102,7 @@ def execute(
     output.parent.mkdir(parents=True, exist_ok=True)
     for leftover in leftovers(output.parent, f"{output.stem}.", ".partial.ipynb"):
         leftover.unlink(missing_ok=True)
+    # two executions of one chapter do not meet
     partial = output.with_name(
         f"{output.stem}.{os.getpid()}-{threading.get_ident()}.partial.ipynb"
     )
@@ -130,6 +131,7 @@ def execute(
             )
         if values:
             notebook.cells.append(nbformat.from_dict(values_cell(values)))
+        # by which the build knows whether the copy is fresh
         notebook.metadata["dpnotes"] = {
             "chapter": chapter.name,
             "digest": digest,
@@ -150,6 +152,7 @@ def execute(
             f" {seen}"
         ) from None
     finally:
+        # as far as it went
         if partial.is_file():
             partial.replace(failed)
     failed.unlink(missing_ok=True)  # of an earlier run
@@ -230,6 +233,7 @@ def _shown(start: float, stream: TextIO | None = None) -> Iterator[dict[str, Any
                     flush=True,
                 )
 
+        # the kernel has no terminal to ask
         width = shutil.get_terminal_size().columns - 1
         # a log is not a terminal
         slow = {} if stream.isatty() else {"TQDM_MININTERVAL": "30"}

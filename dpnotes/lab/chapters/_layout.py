@@ -65,6 +65,7 @@ def lay_out(
     }
     fresh = {name: _sum(path) for name, path in files.items()}
     found = {name: _sum(folder / name) for name in files if (folder / name).is_file()}
+    # neither what was laid out nor what would be: the reader changed it
     kept = [
         name
         for name, own in found.items()

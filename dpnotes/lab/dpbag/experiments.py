@@ -59,17 +59,20 @@ def student(
         accountant gives them), data and device.
     """
     teachers, n_teachers = row["teachers"], row["n_teachers"]
+    # no vote: the student learns from the private labels
     if accountant == "none":
         records = thirds(row["dataset"], row["seed"])
         model = runs.student(teachers, *records.private, row["seed"])
         return _scored(model, records.private, records.private.y, records, device) | {
             "status": "none"
         }
+    # the same tuple for all budgets of the grid, so that the cached run serves them all
     budgets = tuple(sorted({*grids.BUDGETS, (float(epsilon), float(delta))}))
     done = runs.run(**row, device=device, budgets=budgets)
     public = done.thirds.public
     guarantee: dict[str, Any]
     if accountant == "personalised":
+        # the loop stopped where the personalised account was spent
         labels, paid, spent = done.stops[epsilon, delta]
         guarantee = {
             "epsilon_spent": spent,
@@ -79,6 +82,7 @@ def student(
         guarantee |= dict(zip(PAID, paid.tolist(), strict=True))
     else:
         analysis = "tight" if accountant == "tight" else "published"
+        # data-independent: the budget alone says how many answers
         labels = min(affordable(epsilon, delta, n_teachers, analysis), len(public.y))
         profile = accounting.noisy_vote(
             inverse_scale=2 / n_teachers,
@@ -91,6 +95,7 @@ def student(
             "adjacency": profile.adjacency,
             "status": profile.status,
         }
+    # budgets share the noise of their first labels
     released = done.labels[:labels]
     model = runs.student(teachers, public.X[:labels], released, done.student_seed)
     return _scored(model, public, released, done.thirds, device) | guarantee
@@ -134,8 +139,10 @@ def filtered(
 
     n, k, seed = row["n_teachers"], row["n_partitions"], row["seed"]
     records = thirds(row["dataset"], seed)
+    # as many as the tight Laplace vote, so that the two are compared at equal labels
     labels = min(affordable(epsilon, delta, n), len(records.public.y))
     votes = max(1, round(vote_fraction * labels))
+    # a record changes its own teacher: two counts in each of its votes
     sigma = accounting.gaussian_sigma(epsilon, delta, sensitivity=math.sqrt(2 * votes))
     vote = FilteredVote(
         n_models=n,
@@ -200,6 +207,7 @@ def cause(
         adjacency="replace-one",
         device=device,
         noise_seed=seed,
+        # rows have the paper's name for it
         n_models=row.pop("n_teachers"),
         **row,
     )
@@ -227,6 +235,7 @@ def cost(*, device: str = "auto", **row: Any) -> dict[str, Any]:
     """
     records = thirds(row["dataset"], row["seed"])
     runs.run.cache_clear()
+    # one model on all rows has no teachers and no budgets
     alone = row["n_teachers"] == row["n_partitions"] == 1
     rows = (
         [grids.NOTHING]
@@ -271,6 +280,7 @@ def seconds_and_memory(call: Callable[[], object]) -> tuple[float, float | None]
         # the system's own peak starts again from what is held now
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
+        # macOS and Windows say nothing of it
         return seconds(), None
     taken, status = seconds(), Path("/proc/self/status").read_text()
     return taken, int(re.findall(r"VmHWM:\s*(\d+)", status)[0]) / 1024
@@ -284,12 +294,14 @@ def _scored(
     """
     return {
         "labels": len(released),
+        # how often the vote is right, before any student
         "label_accuracy": float(np.mean(released == asked.y[: len(released)])),
         **runs.scores(model, records.test),
         **origin(records, device),
     }
 
 
+# trees of other releases split elsewhere: a few labels turn, and scores with them
 _SCORES = {
     "labels": 5,
     "label_accuracy": 0.02,

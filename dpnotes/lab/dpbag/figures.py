@@ -40,9 +40,11 @@ def touched_teachers(cut: Partitions, record: int) -> Figure:
     matplotlib.figure.Figure
     """
     n, k = cut.chunk.shape
+    # one colour for each teacher
     colors = np.array([style["color"] for style in line_styles(cut.n_chunks)])
     figure, axes = blank_axes(6.6, 0.36 * k + 1.4)
     for j, chunks in enumerate(cut.chunk.T):
+        # who shares the record's teacher in this partition
         together = chunks == chunks[record]
         others = np.flatnonzero(~together)
         axes.scatter(
@@ -71,6 +73,7 @@ def touched_teachers(cut: Partitions, record: int) -> Figure:
         )
     axes.axvline(record, color="0.15", linewidth=1, linestyle=":", zorder=0)
     for chunk in range(cut.n_chunks):
+        # for the legend alone
         axes.scatter([], [], s=40, color=colors[chunk], label=f"teacher {chunk}")
     axes.set(
         xlabel="record",
@@ -107,6 +110,7 @@ def differences(tables: dict[str, pd.DataFrame]) -> Figure:
         metric_of = "relative" if metric == "labels" else "difference"
         axes.axvline(0, color="0.25", linewidth=1)
         for epsilon, (color, marker) in LOOKS.items():
+            # NaN would equal nothing
             own = table[table["epsilon"].fillna(-1) == epsilon]
             places = [settings.index(_setting(row)) for row in own.itertuples()]
             axes.plot(
@@ -177,11 +181,13 @@ def variants(table: pd.DataFrame, *, n_teachers: int) -> Figure:
             first = next(rows.itertuples())
             proved = first.guarantee == "proved"
             axes.errorbar(
+                # beside each other, so that error bars do not hide one another
                 rows["epsilon"] * 1.02 ** (i - len(own) / 2),
                 rows["auroc"],
                 yerr=rows["auroc_std"].fillna(0.0),
                 marker="o",
                 markersize=6,
+                # an open marker has no guarantee
                 markerfacecolor=style["color"] if proved else "white",
                 elinewidth=0.8,
                 label=f"{variant_name(first)}, k = {first.k:.0f}"
@@ -216,6 +222,7 @@ def who_pays(table: pd.DataFrame, *, epsilon: float) -> Figure:
     figure, axes = blank_axes(6.6, 0.36 * len(shown) + 1.5)
     color = line_styles(1)[0]["color"]
     places = np.arange(len(shown))
+    # in the order of QUANTILES
     least, low, first, middle, third, high, largest = (
         shown[quantile].to_numpy() for quantile in QUANTILES
     )

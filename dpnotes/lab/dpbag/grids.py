@@ -10,12 +10,14 @@ from typing import Any
 
 from dpnotes.lab._experiment import Grid, product
 
+# the paper's
 EPSILONS = (1.0, 3.0, 5.0)
 # what the paper's numbers are of, and what it says they are of
 PUBLISHED_DELTA, STATED_DELTA = 1e-3, 1e-5
 BUDGETS = tuple(itertools.product(EPSILONS, (PUBLISHED_DELTA, STATED_DELTA)))
 SIZES: dict[str, dict[str, tuple[int, ...]]] = {  # teachers of a partition, partitions
     "logistic": {"n": (50, 100, 250), "k": (1, 10, 50, 100)},
+    # those that the paper has for boosting
     "boosting": {"n": (100, 150), "k": (1, 50, 100)},
     "quick": {"n": (10, 20), "k": (1, 10)},
 }
@@ -58,7 +60,9 @@ def of_setting(n_teachers: int, n_partitions: int) -> Grid:
     Tight accounting is used only at the stated delta.
     """
     both = (PUBLISHED_DELTA, STATED_DELTA)
+    # published numbers are of one delta, the statement of the other
     accountants = {"personalised": both, "naive": both, "tight": STATED_DELTA}
+    # m is 1 for all records then
     if n_partitions == 1:
         del accountants["personalised"]
     setting = {"n_teachers": n_teachers, "n_partitions": n_partitions}
@@ -77,6 +81,7 @@ def student(dataset: str, teachers: str, *, seeds: int = 10) -> Grid:
 
     Data sets outside :data:`LARGE` get few teachers.
     """
+    # chunks of small data would be empty
     sizes = SIZES[teachers if dataset in LARGE else "quick"]
     rows = [
         NOTHING,
@@ -102,6 +107,7 @@ def supposed(teachers: str) -> Grid:
     for k, seeds in SUPPOSED[teachers].items():
         for seed, n in itertools.product(seeds, numbers):
             run = {"dataset": "adult", "teachers": teachers, "seed": seed}
+            # one model without privacy for each seed
             if k == 1 and n == numbers[0]:
                 found.append({**run, **NOTHING})
             found += [
@@ -116,6 +122,7 @@ def own(dataset: str, *, seeds: int = 10) -> Grid:
     """List rows of :func:`student` on a reader's file: tight accounting, and one
     model on all private records.
     """
+    # a reader's page has the accountant that has a proof
     rows = student(dataset, "logistic", seeds=seeds)
     return [row for row in rows if row["accountant"] in ("none", "tight")]
 
@@ -150,6 +157,7 @@ def causes(dataset: str = "adult", *, seeds: int = 5) -> Grid:
     for name in SETTINGS:
         own = {"dataset": dataset, "setting": name}
         rows += product(**own, seed=range(seeds), n_teachers=sizes, **budget)
+        # no noise: three show the deviation
         rows += product(**own, seed=range(min(seeds, 3)), **NOTHING)
     return rows
 
@@ -179,10 +187,12 @@ def seconds(parameters: Mapping[str, Any]) -> float:
     """
     models = parameters["n_teachers"] * parameters["n_partitions"]
     if parameters.get("teachers") == "xgboost":
+        # measured; three budgets share the teachers
         return float(0.04 * models / 3 + 1.0)
     if "setting" in parameters:  # another student, whose trees are slower
         return 15.0 if models == 1 else 5.0
     boosting = parameters.get("teachers") == "boosting"
+    # accountants and budgets share their teachers
     shared = (
         len(of_setting(1, parameters["n_partitions"]))
         if "accountant" in parameters

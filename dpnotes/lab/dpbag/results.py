@@ -67,6 +67,7 @@ def of_method(rows: pd.DataFrame) -> pd.DataFrame:
     """Add k and the method to rows: a key of :data:`METHODS`, or "saa_tight" or
     "dpbag_tight", not in the paper.
     """
+    # None of a model without privacy becomes the text of a gap
     one, accountant = rows["n_partitions"] == 1, rows["accountant"].astype(str)
     names = accountant.map(
         {
@@ -76,6 +77,7 @@ def of_method(rows: pd.DataFrame) -> pd.DataFrame:
             "tight": "dpbag_tight",
         }
     )
+    # with one partition the naive accountant is subsample-and-aggregate
     names = names.mask(one & (accountant == "naive"), "saa").mask(
         one & (accountant == "tight"), "saa_tight"
     )
@@ -109,6 +111,7 @@ def cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
         1e-5, which the paper states.
         NPB has no epsilon and no delta, and its values are in the column reproduced.
     """
+    # all rows are of one data set and learner
     which = {**rows[["dataset", "teachers"]].iloc[0], "metric": metric}
     paper = paper_table("cells_dpbag")
     paper = paper[(paper[list(which)] == pd.Series(which)).all(axis=1)]
@@ -118,7 +121,9 @@ def cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
     ours = of_method(rows).astype({metric: float} if metric in rows else {})
     if metric == "labels":  # DPBag- has the counts of SAA, NPB has no vote
         ours = ours[ours["method"].isin(["dpbag", "saa"])]
+    # tight accounting is not in the paper
     ours = ours[ours["method"].isin(METHODS)]
+    # the model without privacy has no delta
     first = ours[(ours["delta"] == PUBLISHED_DELTA) | (ours["method"] == "npb")]
     table = compare(paper, first, on=SETTING, metric=metric)
     stated = compare(
@@ -129,8 +134,10 @@ def cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
         stated[[*SETTING, "stated", "stated_std"]], on=SETTING, how="left"
     )
     table["relative"] = table["difference"] / table["published"]
+    # what the paper does not print has cells of ours alone
     if len(paper):
         table = table[table["published"].notna()]
+    # sorted as the paper orders its methods
     table["method"] = pd.Categorical(table["method"], list(METHODS))
     names = [
         "published",
@@ -160,6 +167,7 @@ def mean_of(row: Any, source: str = "reproduced") -> Mean | None:
     row : named tuple
     source : {"reproduced", "published"}
     """
+    # NaN differs from itself: nothing is printed
     if not (row.seeds >= 2 and row.published == row.published):
         return None
     runs = row.seeds if source == "reproduced" else PAPER_RUNS
@@ -183,6 +191,7 @@ def orderings(rows: pd.DataFrame) -> pd.DataFrame:
     found: dict[str, dict[str, Any]] = {
         ordering: {"ordering": ordering} for ordering in ORDERINGS
     }
+    # the same cells answer for both sources
     by_metric = {metric: cells(rows, metric) for metric in METRICS}
     for source, column in SOURCES.items():
         means = {
@@ -210,6 +219,7 @@ def _above(
     metrics: Iterable[str], better: str, worse: str, means: Mapping[str, pd.DataFrame]
 ) -> list[Question]:
     """Counts tie where they are equal, performances within the margin of accuracy."""
+    # SAA has one partition, which all k are compared with
     keys = ["n_teachers", "epsilon", *(["k"] if worse == "dpbag_naive" else [])]
     found: list[Question] = []
     for metric in metrics:
@@ -217,6 +227,7 @@ def _above(
             means[metric].query("method == @method") for method in (better, worse)
         )
         both = high.merge(low, on=keys, suffixes=("", "_low"))
+        # counts are whole numbers: any difference counts
         margin = {"margin": 0.0} if metric == "labels" else {}
         found += [
             above(mean - other, **margin)
@@ -235,6 +246,7 @@ def _labels_rise(means: Mapping[str, pd.DataFrame]) -> list[Question]:
     return [
         above(more - fewer, margin=0.0)
         for _, group in counts
+        # in the order of k
         for fewer, more in pairwise(group)
     ]
 
@@ -281,8 +293,10 @@ def implied_fractions(labels: pd.DataFrame) -> pd.DataFrame:
     one, many = (labels[labels["method"] == method] for method in ("saa", "dpbag"))
     both = many.merge(one, on=["n_teachers", "epsilon"], suffixes=("", "_saa"))
     for source, column in SOURCES.items():
+        # a label of m < 1 costs m^2 of one of m = 1
         both[source] = both[f"{column}_saa"] / both[column]
     wide = both.pivot_table(list(SOURCES), ["n_teachers", "k"], "epsilon", dropna=False)
+    # one level of columns, as tables take it
     wide.columns = wide.columns.map(lambda name: f"{name[0]}_{name[1]:g}")
     return wide.reset_index().astype({"n_teachers": int, "k": int})
 
@@ -308,6 +322,7 @@ def counts() -> pd.DataFrame:
         .drop_duplicates(keys)[[*keys, "printed"]]
         .reset_index(drop=True)
     )
+    # the paper states 1e-5, and its counts are those of 1e-3
     for column, delta, analysis in (
         ("loop_reproduced", PUBLISHED_DELTA, "published"),
         ("loop_stated", STATED_DELTA, "published"),
@@ -318,6 +333,7 @@ def counts() -> pd.DataFrame:
             for n, epsilon in table[keys].itertuples(index=False)
         ]
     return table.rename(columns={"printed": "published"}).assign(
+        # the loop stops one label after its budget is spent
         gain=table["tight"] / (table["loop_stated"] - 1)
     )
 
@@ -333,6 +349,7 @@ def own(rows: pd.DataFrame) -> pd.DataFrame:
     done = (
         rows.reindex(columns=[*keys, *means]).astype(float).dropna(subset=["accuracy"])
     )
+    # one model on all records has no epsilon
     groups = done.groupby(keys, dropna=False)
     return (
         groups[means]
@@ -368,6 +385,7 @@ def costs(rows: pd.DataFrame) -> pd.DataFrame:
         .add_prefix("seconds_")
         .rename_axis(columns=None)
     )
+    # MiB to GiB
     table["memory"] = measured.groupby(keys)["peak_memory"].max() / 1024
     return table.sort_index(ascending=[False, True]).reset_index()
 
@@ -395,6 +413,7 @@ def variants(rows: pd.DataFrame, filters: pd.DataFrame) -> pd.DataFrame:
     ours = of_method(rows)
     shown = (
         (ours["delta"] == STATED_DELTA)
+        # the ends of the range say what partitions do
         & ours["k"].isin([1, ours["k"].max()])
         & ours["method"].isin(VARIANTS)
     )
@@ -409,17 +428,20 @@ def variants(rows: pd.DataFrame, filters: pd.DataFrame) -> pd.DataFrame:
     every = every.astype(
         {"guarantee": str, **dict.fromkeys([*VARIANT[1:], *numbers, *metrics], float)}
     )
+    # for the order of the table
     every["method"] = pd.Categorical(every["method"], [*VARIANTS, FILTER])
     groups = every.groupby(
         [*VARIANT, "guarantee", *numbers], dropna=False, observed=True
     )[metrics]
     table = groups.agg(["mean", "std"])
+    # the mean has the name of the metric
     table.columns = table.columns.map(lambda name: "_".join(name).removesuffix("_mean"))
     order = {
         "n_teachers": True,
         "epsilon": True,
         "method": True,
         "confidence": True,
+        # all votes first
         "vote_fraction": False,
         "k": True,
     }
@@ -431,6 +453,7 @@ def variants(rows: pd.DataFrame, filters: pd.DataFrame) -> pd.DataFrame:
 
 def variant_name(row: Any) -> str:
     """Name a row of :func:`variants` in words."""
+    # a filter is named by its settings
     if row.method != FILTER:
         return VARIANTS[row.method]
     sure = f"{row.confidence:g} sure, votes on {row.vote_fraction:g}"
@@ -450,6 +473,7 @@ def partitions_effect(rows: pd.DataFrame) -> pd.DataFrame:
         ["n_teachers", "epsilon", "seed"],
         ["labels", "label_accuracy", "auroc"],
     )
+    # labels and noise are equal there, so that only the partitions differ
     tight = rows[(rows["accountant"] == "tight") & (rows["delta"] == STATED_DELTA)]
     tight = (
         tight.reindex(columns=[*keys, "n_partitions", *metrics]).astype(float).dropna()
@@ -459,6 +483,7 @@ def partitions_effect(rows: pd.DataFrame) -> pd.DataFrame:
         for k in (1, tight["n_partitions"].max())
     )
     gains = (
+        # paired by seed, in percentage points
         (100 * (many - one))
         .dropna()[metrics[1:]]
         .set_axis(["label_gain", "auroc_gain"], axis=1)
@@ -481,12 +506,16 @@ def _text(name: str, heading: str, pattern: str) -> Column:
 
 
 def _cells_table(metric: str) -> Table:
+    # counts have no per cent and hardly a deviation
     counts = metric == "labels"
     formats = ("{:.0f}", "{:.1f}") if counts else ("{:.3f}", "{:.3f}")
 
     def mean(value: float, std: float) -> str:
         return mean_text(
-            value, math.nan if counts and std == 0 else std, formats=formats
+            # counts that do not depend on the data have no deviation to show
+            value,
+            math.nan if counts and std == 0 else std,
+            formats=formats,
         )
 
     relative = Column("relative", "difference", "{:+.1f} %", scale=100)

@@ -80,6 +80,7 @@ def _all_records(dataset: str) -> tuple[Floats, Codes, str]:
     loaded = data.load(
         dataset, split=SPLITS[check.one_of("dataset", dataset, tuple(SPLITS))]
     )
+    # splits of the data sets are undone: each run draws its own thirds
     public = [] if loaded.X_public is None else [(loaded.X_public, loaded.y_public)]
     rows = [(loaded.X_train, loaded.y_train), *public, (loaded.X_test, loaded.y_test)]
     X, y = (np.concatenate(arrays) for arrays in zip(*rows, strict=True))
@@ -103,6 +104,7 @@ def thirds(dataset: str, seed: int) -> Thirds:
     private, public and test thirds.
     """
     X, y, digest = _all_records(dataset)
+    # the remainder goes to the test third
     order, third = np.random.default_rng(seed).permutation(len(y)), len(y) // 3
     private, public, test = (
         Labelled(X[rows], y[rows]) for rows in np.split(order, [third, 2 * third])
@@ -123,6 +125,7 @@ def learner(name: str, **settings: Any) -> Any:
     if name == "xgboost":
         from xgboost import XGBClassifier
 
+        # one thread: rows are run side by side
         return XGBClassifier(n_estimators=100, tree_method="exact", n_jobs=1)
     from sklearn.ensemble import (
         GradientBoostingClassifier,
@@ -131,6 +134,7 @@ def learner(name: str, **settings: Any) -> Any:
     from sklearn.linear_model import LogisticRegression
 
     if name == "liblinear":
+        # C = 1, as the default was
         return LogisticRegression(solver="liblinear")
     if name == "logistic":
         return LogisticRegression(max_iter=1000)
@@ -177,10 +181,12 @@ def _liblinear(X: NDArray[Any], y: Codes, subsets: list[Codes], device: str) -> 
     """Minimise liblinear's objective: its intercept is the weight of a constant."""
     from dpnotes.learners import LogisticModels, fit_binary_logistic
 
+    # a penalised intercept is the weight of a constant feature
     constant = np.ones((len(X), 1))
     features = np.hstack([X, constant])
     weights = np.empty((len(subsets), features.shape[1]))
     sizes = np.array([len(rows) for rows in subsets])
+    # subsets of one size are fitted in one tensor program
     for size in np.unique(sizes):
         models = np.flatnonzero(sizes == size)
         rows = np.stack([subsets[model] for model in models])
@@ -188,6 +194,7 @@ def _liblinear(X: NDArray[Any], y: Codes, subsets: list[Codes], device: str) -> 
             features, y, rows, l2=1 / int(size), intercept=False, device=device
         )
         weights[models] = fitted.weights
+    # the fit's own report is not needed
     nothing = np.zeros(len(subsets))
     return LogisticModels(
         weights[:, :-1], weights[:, -1], nothing, nothing.astype(int), nothing == 0
@@ -213,7 +220,9 @@ def run(
     from dpnotes.learners import TouchedVotes
     from dpnotes.methods import secret_seed
 
+    # lambda = 2 / n, the paper's noise
     records, secret, beta = thirds(dataset, seed), secret_seed(seed), 2 / n_teachers
+    # streams in the order in which DPBag draws them
     learn_seed, student_seed = (
         int(s) for s in stream(secret, 0).integers(2**31, size=2)
     )
@@ -230,13 +239,16 @@ def run(
     fitted = teach(
         teachers, X, records.private.y, cut.subsets(), seed=learn_seed, device=device
     )
+    # the last row stands for a record that is yet to come
     touched = TouchedVotes(
         np.vstack([cut.chunk, cut.joining]), n_teachers=n_teachers, device=device
     )
+    # the smallest budget is spent first
     limits = sorted(
         (squares_of_budget(e, d, n_partitions=n_partitions, beta=beta), (e, d))
         for e, d in budgets
     )
+    # accountants that do not look at the votes need as many labels
     fixed = max(
         affordable(*budget, n_teachers, a)
         for budget in budgets
@@ -247,11 +259,13 @@ def run(
     answered = 0  # public rows that the accountant has seen
 
     def stop(delta: float) -> Stop:
+        # of all records and of the one to come, which is last
         own = personalised_epsilon(
             touched.totals, n_partitions=n_partitions, beta=beta, delta=delta
         )
         return Stop(answered, np.quantile(own[:-1], QUANTILES), float(own.max()))
 
+    # in parts, since votes of all rows at once would fill the memory
     for start in range(0, len(records.public.y), QUERIES):
         votes = fitted.votes(
             records.public.X[start : start + QUERIES].astype(dtype, copy=False)
@@ -259,12 +273,14 @@ def run(
         ones = np.count_nonzero(votes, axis=0)
         counts.append(np.stack([len(votes) - ones, ones], axis=1))
         left = votes.reshape(n_partitions, n_teachers, -1)
+        # several budgets may end within one part
         while left.shape[2] and limits:
             largest = touched.add(left, limit=limits[0][0])
             answered, left = answered + len(largest), left[:, :, len(largest) :]
             while limits and largest[-1] >= limits[0][0]:
                 _, budget = limits.pop(0)
                 stops[budget] = stop(budget[1])
+        # every accountant has its labels
         if not limits and start + QUERIES >= fixed:
             break
     stops |= {budget: stop(budget[1]) for _, budget in limits}  # public rows ran out
@@ -280,6 +296,7 @@ def student(teachers: str, X: Floats, labels: Codes, seed: int) -> Any:
     """
     from sklearn.dummy import DummyClassifier
 
+    # scikit-learn's learners refuse one class
     if len(np.unique(labels)) < 2:
         return DummyClassifier().fit([[0.0]], labels[:1] if len(labels) else [0])
     return learner(teachers).set_params(random_state=seed).fit(X, labels)
@@ -291,6 +308,7 @@ def scores(model: Any, test: Labelled) -> dict[str, float]:
     """
     from sklearn.metrics import average_precision_score, roc_auc_score
 
+    # a constant student has one column
     score = model.predict_proba(test.X)[:, -1]
     return {
         "accuracy": float(np.mean(model.predict(test.X) == test.y)),

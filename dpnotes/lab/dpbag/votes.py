@@ -68,6 +68,7 @@ class NeighbouringVotes(NamedTuple):
         """Compute log-moments under the distributions before and after the change,
         [pairs, orders] each.
         """
+        # in logarithms, since answers may be rare
         before, after = np.log(self.before)[:, None], np.log(self.after)[:, None]
         order = orders[:, None]
         return (
@@ -82,12 +83,14 @@ def neighbouring_votes(
     """List all pairs for k partitions into n chunks: votes of the record's k models
     and of the k (n - 1) others.
     """
+    # each distribution is computed once, whoever votes for it
     answers = {
         votes: answer_distribution(np.array(votes), scale=k / beta)
         for votes in tallies(k * n, n_classes)
     }
     rows = []
     own_votes = np.array(tallies(k, n_classes))
+    # the others' votes stay, the record's own may all change
     for others, own, moved in itertools.product(
         np.array(tallies(k * (n - 1), n_classes)), own_votes, own_votes
     ):
@@ -114,9 +117,12 @@ def answer_distribution(counts: Integers, *, scale: float) -> Floats:
     The panels end at the counts, where the integrand has kinks, and are no wider than
     the scale.
     """
+    # all counts lie on a grid of this spacing
     spacing = float(np.gcd.reduce(counts - counts.min())) or scale
     width = spacing / math.ceil(spacing / scale)
+    # the panels begin on that grid, too
     low = float(counts.min()) - math.ceil(REACH * scale / width) * width
+    # up to where the noise is spent
     panels = math.ceil((float(counts.max()) + REACH * scale - low) / width)
     at = (low + width * (np.arange(panels)[:, None] + (1 + NODES) / 2)).ravel()
     # [n_classes, nodes], noisy count at which a class wins, less its votes
@@ -173,6 +179,7 @@ def shifted_gaussian(epsilon: Floats, mu: float) -> Floats:
     """Compute the hockey-stick divergence of N(mu, 1) from N(0, 1), for real
     epsilon.
     """
+    # the formula divides by mu
     if mu == 0:
         return np.maximum(-np.expm1(epsilon), 0.0)
     return np.asarray(
@@ -249,10 +256,12 @@ def loop(
     """
     own = {STAND_IN: joined, **chunks_of_records(cut)}
     moments = dict.fromkeys(own, np.zeros(len(ORDERS)))
+    # as in the paper, the budget is looked at after each label
     labels, spent = 0, 0.0
     while spent < epsilon:
         labels += 1
         for record, chunks in own.items():
+            # every label costs the same, since the models are constant
             moments[record] = moments[record] + personalised_moments(
                 ORDERS, inverse_scale=beta, m=fraction(chunks)
             )
@@ -274,6 +283,7 @@ def fraction(chunks: Sequence[str]) -> float:
     """Compute m of a record: the largest, over classes, of the fractions of its
     models that vote for another class.
     """
+    # one model for each partition
     given = [VOTES[chunk] for chunk in chunks]
     return 1 - min(given.count(0), given.count(1)) / len(given)
 
@@ -293,6 +303,7 @@ class _FixedVotes:
     ) -> Any:
         given = np.array(
             [
+                # the model is named by the records that it was given
                 VOTES["".join("abcde"[int(record)] for record in X[rows, 0])]
                 for rows in subsets
             ]
@@ -383,6 +394,7 @@ def worst_epsilon(
     """Find the largest pure epsilon of one answer over all learners, for equally
     likely partitions.
     """
+    # a learner is a function of its chunk: one bit each
     distinct = dict.fromkeys(chunk for cut in (*cuts, *others) for chunk in cut)
     chunks = {chunk: index for index, chunk in enumerate(distinct)}
     # [learners, chunks]
@@ -413,6 +425,7 @@ def balanced_epsilon(*, n: int, size: int, beta: float) -> float:
     on the larger chunk: these are one chunk or, in most partitions, two.
     """
     own = (size + 1) / (n * size + 1)  # the record is in the larger chunk
+    # how often the learner votes 1
     none, one, two = (
         answer_distribution(np.array([n - ones, ones]), scale=1 / beta)[1]
         for ones in range(3)

@@ -61,6 +61,7 @@ class Pair(NamedTuple):
         """Return the least and the largest value that the initial weight of the
         feature can have.
         """
+        # Glorot's uniform distribution for one output
         limit = math.sqrt(6 / (self.X.shape[1] + 1))
         if setting.initial == "varied":
             return -limit, limit
@@ -79,6 +80,7 @@ class Pair(NamedTuple):
             device="cpu",
             **before,
         )
+        # the start of the only run that there is
         own = float(start.trajectory[0, 0, self.feature])
         return own, own
 
@@ -88,13 +90,16 @@ def pair(setting: Setting, record: str, device: str) -> Pair:
     the data set without it.
     """
     X, y = setting.records.X, setting.records.y
+    # record 0 is in neither data set unless it takes the place
     absent, labels = X[1:].copy(), y[1:].copy()
     place, own, feature = 0, (X[1], int(y[1])), None
     if record == "quiet direction":
         own = _quiet(setting, device)
     if record in ("only holder", "own feature"):
+        # the rarest feature
         feature = int((absent != 0).sum(axis=0).argmin())
         holders = np.flatnonzero(absent[:, feature])
+        # its first holder; any place if nobody has it
         place = int(holders[0]) if len(holders) else 0
     if record == "only holder":
         own = (absent[place].copy(), int(labels[place]))
@@ -118,14 +123,17 @@ def _quiet(setting: Setting, device: str) -> tuple[Features, int]:
     seed = int(
         np.random.SeedSequence(setting.seed, spawn_key=(1,)).generate_state(1)[0]
     )
+    # runs of their own, so that the test's stay fresh
     scout = Pair(X[1:].copy(), y[1:], 0, X[0], int(y[0]))
     ends = scout.ends(
         setting, runs=SCOUTS * (X.shape[1] + 1), seed=seed, device=device
     )[:, 0]
+    # ascending: the quietest first
     variances, directions = np.linalg.eigh(np.cov(ends.T))
     # where nothing moves, no record has the feature
     moving = int(np.argmax(variances > RIDGE * variances.mean()))
     features = directions[:-1, moving] / np.linalg.norm(directions[:-1, moving])
+    # as long as the longest record: no longer than the bound allows
     features *= setting.records.longest
     return features, int(np.append(features, 1.0) @ ends.mean(axis=0) < 0)
 
@@ -142,10 +150,12 @@ def likelihood_ratio(
     held_out, fitted = ends[: len(ends) // HELD_OUT], ends[len(ends) // HELD_OUT :]
     shift = (fitted[:, 1] - fitted[:, 0]).mean(axis=0)
     pooled = (np.cov(fitted[:, 0].T) + np.cov(fitted[:, 1].T)) / 2
+    # directions without any variance would make it singular
     pooled += RIDGE * np.trace(pooled) / len(shift) * np.eye(len(shift))
     direction = np.linalg.solve(pooled, shift)
     along = held_out @ direction  # [held out, 2]
     scale = math.sqrt(along.var(axis=0, ddof=1).mean())
+    # held-out runs: on fitted ones it would be too large
     mu = max(0.0, float((along[:, 1] - along[:, 0]).mean()) / scale)
     # in standard deviations from the mean without the record
     thresholds = np.linspace(-3, mu + 3, 181)

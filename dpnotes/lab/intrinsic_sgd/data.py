@@ -146,6 +146,7 @@ def digits(scaling: str, projection: int) -> Records:
         Seed of the random projection.
     """
     train, test, split = _pixels()
+    # lengths are kept on average
     matrix = np.random.default_rng(projection).normal(
         0.0, 50**-0.5, size=(train.shape[1], 50)
     )
@@ -155,6 +156,7 @@ def digits(scaling: str, projection: int) -> Records:
     X_test: Features = test @ matrix
     if scaling == "rows":
         X, X_test = to_unit_sphere(X), to_unit_sphere(X_test)
+    # test rows by the same number, which is of the training rows
     if scaling == "largest row":
         X, X_test = X / methods.longest_row(X), X_test / methods.longest_row(X)
     if scaling == "features":
@@ -183,12 +185,16 @@ def resplit(dataset: str, seed: int) -> Records:
         np.concatenate([split.y_train, split.y_validation]),
     )
     if dataset == "adult":
+        # a tenth validates, as in the data's own split
         kept = np.random.default_rng(seed).permutation(len(X))[len(X) // 10 :]
         return Records(X[kept], y[kept], split.X_test, split.y_test, split.digest)
     X, y = np.concatenate([X, split.X_test]), np.concatenate([y, split.y_test])
+    # the two most frequent of seven types
     X, y = X[y < 2], y[y < 2]
     order = np.random.default_rng(seed).permutation(len(y))
+    # of which a tenth validates; the rest is for the test
     n = int(0.85 * len(order))
+    # ranges of the training records
     low, high = X[order[:n]].min(axis=0), X[order[:n]].max(axis=0)
     X = to_unit_sphere((X[:, high > low] - low[high > low]) / (high - low)[high > low])
     train, test = order[n // 10 : n], order[n:]

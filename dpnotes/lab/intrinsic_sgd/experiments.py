@@ -67,6 +67,7 @@ def summary(*, device: str = "auto", **row: Any) -> Metrics:
     """
     setting = Setting(**row)
     given, trained = setting.records, runs.trained(setting, device)
+    # of every weight, over seeds
     p_values, p = runs.normality(trained.all_weights), trained.weights.shape[1]
     network = None if setting.hidden is None else trained.architecture
     return {
@@ -74,6 +75,7 @@ def summary(*, device: str = "auto", **row: Any) -> Metrics:
         "published": setting.bound("published"),
         "proved": setting.bound("tight"),
         "rejected": float((p_values < 0.05).sum(axis=1).mean()),
+        # Bonferroni, over the weights of a data set
         "rejected_corrected": float((p_values < 0.05 / p).sum(axis=1).mean()),
         **runs.mean_and_std(runs.accuracies(given, trained.weights, network=network)),
         "n": len(given.X),
@@ -150,9 +152,11 @@ def utility(
         data.
     """
     setting = Setting(**row)
+    # the same when nothing is added
     full, used = 0.0, 0.0  # without and with what is counted
     if noise != "none":
         found = runs.statistics(setting, device)
+        # which bound the noise covers
         analyses = {"published": "published", "proved": "tight"}
         sensitivity = (
             found["observed"] if noise == "observed" else setting.bound(analyses[noise])
@@ -223,6 +227,7 @@ def draws(
         intrinsic_sigma=intrinsic_sigma,
         analysis="published",
     )
+    # one vector for all models, as in the authors' code
     shared = np.random.RandomState(SHARED_SEED).standard_normal(
         (1, 1, weights.shape[2])
     )
@@ -230,6 +235,7 @@ def draws(
     quiet, plain, scores = (
         runs.accuracies(setting.records, weights + s * noise) for s in (0.0, full, rest)
     )
+    # what counting gains, of what the noise costs
     gain, gap = float((scores - plain).mean()), float(quiet.mean() - plain.mean())
     return {
         **runs.mean_and_std(quiet, "noiseless"),
@@ -245,6 +251,7 @@ def _sigmas(
     setting: Setting, epsilon: Any, sensitivity: Any, **own: Any
 ) -> tuple[float, float]:
     """Noise at delta = 1/n in full, and less what SGD has of its own."""
+    # the difference of variances, down to no noise
     needed = functools.partial(
         augmenting_sigma,
         epsilon,
@@ -267,6 +274,7 @@ def _own_draws(setting: Setting, weights: Features) -> Features:
 @functools.lru_cache(maxsize=4)
 def _noisy_accuracies(setting: Setting, sigma: float, device: str) -> Features:
     """Accuracy of every seed's weights with every draw of noise, [n_seeds * DRAWS]."""
+    # [n_seeds, 1, p], beside the draws of each
     weights = runs.trained(setting, device).weights[:, None]
     return runs.accuracies(
         setting.records, weights + sigma * _own_draws(setting, weights)
@@ -325,6 +333,7 @@ def _study(given: Records, seed: int, device: str, row: Mapping[str, Any]) -> Me
     """Sigma, observed sensitivity and accuracy of a grid of runs with varied initial
     weights.
     """
+    # seeds draw the initial weights, too
     weights = runs.neighbour_runs(
         given.X, given.y, random_state=seed, device=device, **row
     ).all_weights
@@ -356,6 +365,7 @@ def cost(*, device: str = "auto", **row: Any) -> Metrics:
     runs.trained(setting, device)
     training = time.process_time() - start
     summary(**row, device=device)
+    # everything that the chapter reads of these runs
     for quantity in runs.QUANTITIES:
         distances(**row, quantity=quantity, device=device)
     for each in grids.utilities([dict(row)]) if setting.hidden is None else ():
@@ -431,6 +441,7 @@ def audit(
     """
     setting = Setting(**row)
     pair = audits.pair(setting, record, device)
+    # a test must not be fitted to the runs that it is judged on
     fit_seed, test_seed = (
         np.random.SeedSequence(setting.seed).generate_state(2).tolist()
     )
@@ -445,6 +456,7 @@ def audit(
             > threshold
         )
     else:
+        # without the record this weight never moves
         low, high = pair.initial_range(setting)
         own = pair.ends(setting, runs=test_runs, seed=test_seed, device=device)[
             ..., pair.feature
@@ -452,6 +464,7 @@ def audit(
         says_member = (own < low) | (own > high)
     false, true = says_member.sum(axis=0).tolist()  # of [test_runs, 2]
     counts = audits.counts(true, false, test_runs)
+    # a false positive would show an error of the argument
     certain = pair.feature is not None and false == 0
     proved = audits.proved(counts, delta=1 / len(setting.records.X), certain=certain)
     return {
@@ -489,6 +502,7 @@ def last_iterate(
         data and device (NumPy computes it, whatever the device is).
     """
     given = records(dataset, scale_rows)
+    # calibrated once for all runs
     sigma = methods.NoisySGD(
         epsilon, 1 / len(given.X), adjacency="replace-one", **sgd
     ).calibrate(len(given.X))
@@ -502,6 +516,7 @@ def last_iterate(
 
 ACCURACY = {"accuracy": 1e-3}
 GAIN = {**ACCURACY, "gain": 1e-4}
+# rounding adds up over thousands of steps
 WEIGHTS = dict.fromkeys(
     ("sigma", "sigma_low", "sigma_high", "observed", "neighbours", "means"), 1e-6
 )

@@ -24,6 +24,7 @@ from dpnotes.lab.intrinsic_sgd.runs import INITIALS, QUANTITIES
 from dpnotes.methods import logistic_loss
 
 SCALES = ("paper", "quick")
+# points of a path in the figure
 CHECKPOINTS = 40
 PROJECTIONS = 10  # of the digits
 REPEATS = {"covertype": 3, "adult": 5}  # of the studies of the other tasks
@@ -57,12 +58,10 @@ DATASETS = {
 # Runs to fit a test to and to count its errors on, of either data set: as many as about
 # a minute allows.
 AUDITS = {
-    **{
-        "mnist": (800, 3000),
-        UNSCALED: (800, 3000),
-        "covertype": (160, 300),
-        "adult": (600, 2000),
-    },
+    "mnist": (800, 3000),
+    UNSCALED: (800, 3000),
+    "covertype": (160, 300),
+    "adult": (600, 2000),
     "breast_cancer": (200, 400),
 }
 # that no other record has; a test that is not fitted
@@ -110,6 +109,7 @@ def settings(
         If there is no such file.
     """
     one_of("scale", scale, SCALES)
+    # 0 stands for the task's own number, whatever it is
     for name, value in own.items():
         least = {"n_seeds": ">= 2", "learning_rate": "> 0 and finite"}.get(name, ">= 1")
         if not 0 <= value < math.inf or (name == "n_seeds" and value == 1):
@@ -125,6 +125,7 @@ def settings(
             " sensitivity holds: give require_bound=False to train without a bound"
         )
     changed = {name: value for name, value in own.items() if value}
+    # a task by name, or a file
     names = (located(dataset, target),) if dataset else DATASETS[scale]
     if names[0] not in SGD:
         # what is wrong with a file shows before anything runs
@@ -139,6 +140,7 @@ def settings(
         }
         for name in names
     ]
+    # rows of the tasks have no such parameter, and their keys must stay
     scaled = {} if names[0] in SGD else {"scale_rows": scale_rows}
     return [
         {**row, "initial": initial, **scaled} for row in rows for initial in INITIALS
@@ -174,6 +176,7 @@ def with_networks(chosen: Grid) -> Grid:
         {
             **row,
             "hidden": units,
+            # a reader may ask for fewer
             "n_seeds": min(row["n_seeds"], seeds),
             "n_neighbours": neighbours,
         }
@@ -200,6 +203,7 @@ def utilities(chosen: Grid) -> Grid:
         # the number of records of other tasks is too small for the classical formula
         analysis = "published" if row["dataset"] in DATASETS["paper"] else "tight"
         bounded = row["learning_rate"] <= LARGEST_RATE
+        # the proved bound is for rows of norm 1 at most
         proved = row["initial"] == "varied" and row["dataset"] != UNSCALED and bounded
         rules = (
             [("published", analysis)] * bounded
@@ -231,6 +235,7 @@ def draws(chosen: Grid) -> Grid:
             "draw": draw,
         }
         for row in chosen
+        # Table IV is of varied initial weights
         if (task := PAPER_NAMES.get(row["dataset"])) and row["initial"] == "varied"
         for kind, draw in product(("theoretical", "empirical"), ("shared", "own"))
     ]
@@ -260,6 +265,7 @@ def trajectories(chosen: Grid) -> Grid:
     """List steps of eight runs from the same initial weights, on Forest or, without
     it, on the first task.
     """
+    # from one start, the order alone tells the runs apart
     fixed = [row for row in chosen if row["initial"] == "fixed"]
     row = {
         **next((r for r in fixed if r["dataset"] == "covertype"), fixed[0]),
@@ -280,11 +286,13 @@ def hyperparameters(chosen: Grid) -> Grid:
     for row in chosen:
         base = {
             **row,
+            # about ten settings a task: fewer runs for each
             "n_seeds": min(50, row["n_seeds"]),
             "n_neighbours": min(4, row["n_neighbours"]),
         }
         sizes = [
             max(1, row["batch_size"] // 4),
+            # the task's own size is among them
             *(row["batch_size"] * factor for factor in (1, 4, 16)),
         ]
         if row["dataset"] not in SGD:  # a file may be smaller than a large batch
@@ -297,6 +305,7 @@ def hyperparameters(chosen: Grid) -> Grid:
             {
                 **base,
                 "batch_size": size,
+                # the same number of passes
                 "steps": row["steps"] * row["batch_size"] // size,
             }
             for size in sizes
@@ -319,6 +328,7 @@ def audits(chosen: Grid) -> Grid:
     rows = []
     for row in chosen:
         task, setting = row["dataset"], _without(row, "n_seeds", "n_neighbours")
+        # a task of a reader has a number of its own
         fitted = {task: AUDITS.get(task, (400, 1000))}
         tests = {
             "own feature": OWN_FEATURE,
@@ -370,6 +380,7 @@ def seconds(row: Mapping[str, Any]) -> float:
         return 10.0
     if "test_runs" in row:
         return float((row["fit_runs"] + row["test_runs"]) * row["steps"] * 7e-6)
+    # a network takes about eight times as long
     width = 8 if row.get("hidden") else 1
     return float(
         row["n_seeds"] * (5 + row.get("n_neighbours", 0) * width) * row["steps"] * 3e-7

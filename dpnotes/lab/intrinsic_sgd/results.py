@@ -60,17 +60,13 @@ RECORDS = {  # of an audit
     "own feature": "constructed: a feature and nothing else",
 }
 SETTINGS = {  # of Tables I and II: columns of the rows
-    **{
-        "n_train": "n",
-        "n_test": "n_test",
-        "dimension": "d",
-        "n_experiments": "n_experiments",
-    },
-    **{
-        "batch_size": "batch_size",
-        "learning_rate": "learning_rate",
-        "convergence_batches": "steps",
-    },
+    "n_train": "n",
+    "n_test": "n_test",
+    "dimension": "d",
+    "n_experiments": "n_experiments",
+    "batch_size": "batch_size",
+    "learning_rate": "learning_rate",
+    "convergence_batches": "steps",
 }
 QUANTITIES = {  # of Table III: columns of the rows, and words
     "sensitivity_theoretical": ("published", "sensitivity, theoretical"),
@@ -126,6 +122,7 @@ def sizes(summary: pd.DataFrame) -> pd.DataFrame:
     """Make Tables I and II (sizes, settings, numbers of runs), published and used: a
     row for each task and quantity.
     """
+    # of both initialisations, which count together
     rows = logistic(summary).assign(
         n_experiments=lambda rows: rows["n_seeds"] * (rows["n_neighbours"] + 1)
     )
@@ -157,6 +154,7 @@ def study(summary: pd.DataFrame) -> pd.DataFrame:
     wide = table3(summary).pivot_table(
         ["published", "reproduced"], "dataset", "quantity"
     )
+    # the quantity first, then whose it is
     wide.columns = wide.columns.map(lambda name: "_".join(reversed(name)))
     return (
         of_varied(with_epsilons(summary))[["epsilon_exact", "epsilon_proved"]]
@@ -174,6 +172,7 @@ def with_epsilons(summary: pd.DataFrame) -> pd.DataFrame:
     """
     # a bound that no row has is None in all of them
     rows = logistic(summary).astype({bound: float for bound, _ in EPSILONS.values()})
+    # as the paper chooses it
     rows["delta"] = 1 / rows["n"].astype(float)
     for name, (column, analysis) in EPSILONS.items():
         rows[name] = [
@@ -184,6 +183,7 @@ def with_epsilons(summary: pd.DataFrame) -> pd.DataFrame:
                     delta=row["delta"],
                     analysis=analysis,
                 )
+                # no noise or no bound: no epsilon
                 if row["sigma"] > 0 and row[column] > 0
                 else np.nan
             )
@@ -196,6 +196,7 @@ def unit_epsilons(summary: pd.DataFrame) -> dict[tuple[str, str], float]:
     """Compute the epsilon of a distance of 1 by the paper's formula, for networks,
     by (data set, initialisation).
     """
+    # networks have no bound, so the paper shows epsilons of pairs
     deep = summary.dropna(subset=["hidden", "sigma"]).to_dict("records")
     unit = partial(intrinsic_epsilon, sensitivity=1.0, analysis="published")
     return {
@@ -209,6 +210,7 @@ def calibrations(utility: pd.DataFrame, last_iterate: pd.DataFrame) -> pd.DataFr
     SGD's noise from calibration.
     """
     ours = matching(utility, initial="varied")
+    # the order of the tasks is that of the settings
     order = list(ours["dataset"].unique())
     ours = ours[ours["epsilon"].isna() | (ours["epsilon"] == 1.0)]
     columns = ("noise", "analysis", "counted")
@@ -216,6 +218,7 @@ def calibrations(utility: pd.DataFrame, last_iterate: pd.DataFrame) -> pd.DataFr
         rule: matching(ours, **dict(zip(columns, own, strict=False)))
         for rule, (_, _, own) in RULES.items()
     }
+    # the one rule here that is an algorithm of its own
     kinds["last_iterate"] = matching(last_iterate, epsilon=1.0)
     table = pd.concat([rows.assign(rule=rule) for rule, rows in kinds.items()])
     # with noise of its own each, seed by seed
@@ -230,6 +233,7 @@ def calibrations(utility: pd.DataFrame, last_iterate: pd.DataFrame) -> pd.DataFr
 
 def beside(calibrations: pd.DataFrame) -> pd.DataFrame:
     """Tabulate accuracy with one row for each task and one column for each rule."""
+    # in the order of the tasks
     wide = calibrations.pivot_table("accuracy", "dataset", "rule", sort=False)
     return wide.reindex(columns=list(RULES)).reset_index()
 
@@ -277,6 +281,7 @@ def audits(rows: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
         constructed=~table["record"].isin(REAL),
         tpr=table["true_positives"] / table["positives"],
         fpr=table["false_positives"] / table["negatives"],
+        # mu of the Gaussian mechanism that the paper assumes
         mu_exact=table["published"] / table["sigma"],
         mu_observed_exact=table["observed"] / table["sigma"],
     )
@@ -312,6 +317,7 @@ def studies(
     n, bound = (
         found["dataset"].map(tasks[name]).astype(float) for name in ("n", "published")
     )
+    # the paper's formula at delta = 1/n, for a distance of 1
     unit = np.sqrt(2 * np.log(1.25 * n)) / found["sigma"].astype(float)
     found = found.assign(
         epsilon=unit * bound, epsilon_observed=unit * found["observed"]
@@ -335,6 +341,7 @@ def another_study(found: pd.Series) -> Mean:
     values = found.astype(float)
     return Mean.of(
         float(values.mean()),
+        # the error of the mean and that of one more study
         float(values.std()) * math.sqrt(len(values) + 1),
         len(values),
     )
@@ -347,6 +354,7 @@ def logistic(summary: pd.DataFrame) -> pd.DataFrame:
 
 def matching(rows: pd.DataFrame, **criteria: Any) -> pd.DataFrame:
     """Select the rows in which each given column has the given value."""
+    # one criterion after the other, so that an unknown column is an error
     for name, wanted in criteria.items():
         rows = rows[rows[name] == wanted]
     return rows
@@ -391,6 +399,7 @@ def with_published(
     values = (printed() if paper is None else paper).set_index(["dataset", "quantity"])[
         "printed"
     ]
+    # a sentence of all tasks has the empty name
     tasks = rows["dataset"].map(PAPER_NAMES).fillna("")
     return rows.assign(
         published=values.reindex(
@@ -509,6 +518,7 @@ def computed() -> Found:
     rows = {
         name: read_store(published_store(f"intrinsic_sgd_{name}")) for name in STORES
     }
+    # what is printed is judged as one more of these
     found = studies(rows["scaling"], rows["repeats"], rows["summary"])
     numbers = {
         **_settings(rows["summary"]),
@@ -542,6 +552,7 @@ def _of_studies(found: pd.DataFrame) -> Found:
     for (name, task), (quantity, column) in product(
         PRINTED_TASKS.items(), OF_STUDIES.items()
     ):
+        # MNIST-binary has several readings of its rows
         own = matching(found, dataset=task).groupby("scaling")[column]
         means = {str(scaling): another_study(values) for scaling, values in own}
         causes = [
@@ -558,12 +569,14 @@ def _of_noise(rows: Rows, found: pd.DataFrame) -> Found:
     rows that are not scaled.
     """
     entries: Found = {}
+    # the paper prints these with noise alone
     stds = printed().set_index(["quantity", "dataset"])["sd"]
     for (name, task), kind in product(PRINTED_TASKS.items(), NOISES):
         study = _of_study(found, task, "rows")
         own, shared, runs = _with_noise(rows, task, kind, study)
         # cause, block, store, means
         read = [(SHARED, NOISE, "draws", shared)]
+        # the paper's text and its code may differ in the scaling of the digits
         if task == "mnist":
             study = _of_study(found, task, "none")
             unscaled, both, _ = _with_noise(
@@ -574,8 +587,10 @@ def _of_noise(rows: Rows, found: pd.DataFrame) -> Found:
                 (words, DIGITS, "utility", unscaled),
                 (f"{words}, {SHARED}", NOISY_DIGITS, "draws", both),
             ]
+        # a printed gain has no error of its own: it gets ours
         error = {quantity: mean - mean.value for quantity, mean in own.items()}
         error["noisy"] = Mean.of(0.0, stds[f"noisy, {kind}", name], runs)
+        # both studies may have drawn other records
         error["noisy"] += _of_study(found, task, "rows")
         for quantity, off in error.items():
             causes = [
@@ -599,6 +614,7 @@ def _range_of_gains(entries: Found) -> Found:
     ]
     found: Found = {}
     for name, extreme in (("smallest", min), ("largest", max)):
+        # whichever task it is of, as in the text
         own = extreme(gains, key=lambda gain: gain.answer.value)
         cause = extreme(shared, key=lambda cause: cause.answer.value)
         causes = [replace(cause, name=SHARED, block=NOISE)]
@@ -628,23 +644,28 @@ def _with_noise(
     each have the error of one draw.
     """
     utility = matching(rows["utility"], dataset=dataset, initial="varied")
+    # its runs are those that the noise is added to
     quiet = matching(utility, noise="none").iloc[0]
     utility = matching(utility, noise=NOISES[kind], analysis="published", epsilon=1.0)
     plain, counted = (
         matching(utility, counted=choice).iloc[0] for choice in (False, True)
     )
+    # the observed sensitivity is the smaller one
     given = matching(rows["draws"], dataset=dataset, draw="shared").sort_values(
         "sensitivity"
     )
     shared = given.iloc[{"observed": 0, "theoretical": -1}[kind]]
     runs = int(quiet["n_seeds"])
+    # the same draws with less noise, so that its error is small
     paired = _gain(counted)
     one_draw = Mean.of(0.0, plain["accuracy_std"], 1, freedom=runs - 1)
+    # the same numbers leave nothing to vary
     two_draws = Mean(0.0) if same_numbers else one_draw + one_draw
 
     def means(
         silent: Mean, noisy: Mean, gain: float, *, whole: bool
     ) -> dict[str, Mean]:
+        # the error of our gain at this value
         added = paired + (gain - paired.value)
         return {
             "noisy": noisy + study,
@@ -675,6 +696,7 @@ def _closed(gain: Mean, gap: Mean, *, whole: bool) -> Mean:
     where no noise is left.
     """
     if whole:
+        # SGD's own noise covers all that is needed
         return Mean(1.0)
     return (
         _ratio(gain, gap)
@@ -689,6 +711,7 @@ def _of_text(rows: Rows, found: pd.DataFrame) -> Found:
     """
     varied = matching(logistic(rows["summary"]), initial="varied").set_index("dataset")
     tests = _quantiles(rows, quantity="p-value", initial="varied")["mnist"]
+    # with and without the initial weights among what a seed draws
     moved, still = (
         _quantiles(rows, quantity="seed", initial=initial) for initial in INITIALS
     )
@@ -701,6 +724,7 @@ def _of_text(rows: Rows, found: pd.DataFrame) -> Found:
         for other in (UNSCALED, "mnist")
     )
     found = matching(found, scaling="rows")
+    # how many times the bound is what was observed
     loose = (found["dataset"].map(varied["published"]) / found["observed"]).groupby(
         found["dataset"]
     )
@@ -716,6 +740,7 @@ def _of_text(rows: Rows, found: pd.DataFrame) -> Found:
             varied["n"]["covertype"] / varied["n"]["mnist"]
         ),
         "n_datasets, MNIST-binary": _exact(
+            # one p-value for each weight and data set
             tests["count"] / varied["n_parameters"]["mnist"]
         ),
         # at which the experiment counts, too
@@ -736,6 +761,7 @@ def _networks(rows: Rows) -> Found:
     scales = unit_epsilons(rows["summary"])
     apart = _quantiles(rows, deep=True, quantity="data", initial="varied")
     for name, task in (("MNIST-binary", "mnist"), ("Adult", "adult")):
+        # stated, and as the code may have it
         readings = [task, UNSCALED] if task == "mnist" else [task]
         centres = [
             _mean_distance(apart[reading]) * scales[reading, "varied"]
@@ -748,6 +774,7 @@ def _networks(rows: Rows) -> Found:
         found[f"pairwise epsilon_intrinsic, centre, {name}"] = Ours(
             centres[0], causes=causes
         )
+        # of a largest distance no error is known: it is shown, not judged
         largest = Mean(apart[task]["q100"] * scales[task, "varied"], math.inf)
         found[f"pairwise epsilon_intrinsic, largest, {name}"] = Ours(largest)
     return found
@@ -777,6 +804,7 @@ def _of_distances(rows: Rows, found: pd.DataFrame) -> Found:
         """Whether the first percentile over seeds is beyond a limit, for both
         initialisations and all tasks.
         """
+        # the sentence is of both initialisations
         places = product(INITIALS, tasks)
         return verdict(
             _all_above(
@@ -828,6 +856,7 @@ def _of_gains(rows: Rows) -> Found:
     smaller = (
         varied[task, "published", 1.0] - fixed[task, "published", 1.0] for task in tasks
     )
+    # it grows first and falls in the end, on each task
     turns = every(
         inside(
             [varied[task, "published", epsilon] for epsilon in grids.EPSILONS],
@@ -838,9 +867,11 @@ def _of_gains(rows: Rows) -> Found:
     forest = {
         epsilon: varied["covertype", "published", epsilon] for epsilon in grids.EPSILONS
     }
+    # near 4 it must be above every other epsilon
     lead = (forest[4.0] - gain for epsilon, gain in forest.items() if epsilon != 4.0)
     elsewhere = "nor is it on MNIST-binary or Adult (intrinsic_sgd_utility)"
     return {
+        # the level is the paper's own, two-sided
         "every gain at epsilon = 1 has p < 1e-6": Ours(_all_above(at_one)(1e-6 / 2)),
         "on Forest the gain is largest near epsilon = 4": Ours(
             verdict(_all_above(lead)), tried=elsewhere
@@ -856,6 +887,7 @@ def _of_gains(rows: Rows) -> Found:
 def _gain(row: Any) -> Mean:
     """A gain with its paired error."""
     std = (
+        # back from t to a standard deviation
         abs(row["gain"] / row["gain_t"]) * math.sqrt(row["n_seeds"])
         if row["gain_t"]
         else 0.0
@@ -887,6 +919,7 @@ def _mean_distance(row: dict[str, Any]) -> Mean:
     """Mean distance of two runs: of R seeds, each in many pairs, at most twice the
     variance over R.
     """
+    # percentiles stand for the distribution
     std = float(np.std([row[name] for name in QUANTILES]))
     return Mean.of(row["mean"], math.sqrt(2) * std, row["n_seeds"])
 
@@ -894,6 +927,7 @@ def _mean_distance(row: dict[str, Any]) -> Mean:
 def _ratio(one: Mean, other: Mean) -> Mean:
     """Ratio of two means, its error to first order."""
     ratio = one.value / other.value
+    # (a - r b) / b + r, whose value is r
     return (one - other * ratio) * (1 / other.value) + ratio
 
 

@@ -84,6 +84,7 @@ class Setting:
         """Step lengths [steps]: constant, or falling as 1/(1 + passes), as the root
         of this, or linearly to 0.
         """
+        # passes begun before each step
         passes = np.arange(self.steps) / self.steps_per_pass
         shape = {
             "constant": np.ones(self.steps),
@@ -98,6 +99,7 @@ class Setting:
         """Keyword arguments of all functions that train; without a seed each run
         draws its own initial weights.
         """
+        # one seed for all runs
         seeds = 0 if self.initial == "fixed" else None
         return {
             "batch_size": self.batch_size,
@@ -125,6 +127,7 @@ class Setting:
         if self.hidden is not None or self.learning_rate > 2 / loss.smoothness:
             return None
         if analysis == "published":
+            # the paper counts a broken-off pass as a fraction
             passes = self.steps * self.batch_size / len(self.records.X)
             return (
                 bounded(learning_rate=self.learning_rate, epochs=passes)
@@ -136,6 +139,7 @@ class Setting:
         return float(
             sum(
                 bounded(learning_rate=float(rate), epochs=1)
+                # rates fall, so that the first step of a pass is its largest
                 for rate in self.rates[:: self.steps_per_pass]
             )
         )
@@ -178,6 +182,7 @@ def neighbour_runs(
             f"n_neighbours must be < n={len(X)} records, got"
             f" n_neighbours={n_neighbours}"
         )
+    # one place for each neighbouring data set
     chosen = np.random.default_rng(random_state).choice(
         len(X) - 1, n_neighbours, replace=False
     )
@@ -242,8 +247,10 @@ def weight_stds(weights: Features) -> dict[str, float]:
     ``sigma`` is pooled over all weights of a data set, and is the median over data
     sets, as in the paper.
     """
+    # over seeds, for each data set and weight
     centred = weights - weights.mean(axis=0)
     sigmas, each = centred.std(axis=(0, 2)), centred[:, 0].std(axis=0)
+    # square roots of the eigenvalues of the covariance
     directions = np.linalg.svd(centred[:, 0], compute_uv=False) / math.sqrt(
         len(weights) - 1
     )
@@ -285,6 +292,7 @@ def normality(weights: Features) -> Features:
     """Compute p-values [data sets, p] of Shapiro and Wilk's test of each weight over
     seeds, for the first data sets.
     """
+    # [data sets, seeds, p]
     tested = weights[:, :TESTED_DATASETS].swapaxes(0, 1)
     return np.array(
         [
@@ -314,7 +322,9 @@ def sample(quantity: str, weights: Features, *, seed: int) -> Features:
         generator.integers(R, size=(2, PAIRS)),
         generator.integers(S, size=(2, PAIRS)),
     )
+    # a pair must differ in seed and in data set
     differ = (first[0] != first[1]) & (second[0] != second[1])
+    # in fifty parts, since all differences at once are gigabytes
     parts = zip(
         *(
             np.array_split(x[differ], 50)

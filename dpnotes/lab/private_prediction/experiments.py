@@ -94,6 +94,7 @@ def trade_off(
         device=device,
     )
     with one_thread():
+        # on held-out training rows, never on those that are scored
         chosen = runs.choose(method, own, release) if l2 is None else {"l2": l2}
         outcome = runs.METHODS[method](own, release, **chosen)
     told = {
@@ -156,6 +157,7 @@ def training_time(
             1.0, answers=answers, n_models=n_models, adjacency="add-remove", **common
         )
         batch = min(batch, answers)
+    # again from the first where there are fewer
     queries = own.X_score[np.arange(batch) % len(own.X_score)]
     start = time.thread_time()
     model.fit(own.X, own.y)
@@ -163,6 +165,7 @@ def training_time(
     model.predict(queries)
     seconds = {
         "train_seconds": trained - start,
+        # for a thousand queries
         "predict_seconds": (time.thread_time() - trained) * 1000 / batch,
     }
     return {**seconds, "data": own.digest, "device": "cpu"}
@@ -261,6 +264,7 @@ def network(
             {"device": device},
         )
         votes = np.stack([as_codes(text) for text in rows["votes"]])
+        # a hundred votes on one set of models
         labels, noise = networks.voted(
             votes, arrays.n_classes, epsilon=epsilon, answers=answers, seed=seed
         )
@@ -340,6 +344,7 @@ def _seconds(parameters: Mapping[str, Any]) -> float:
     """Measured on one core: seconds a release and seconds of choosing, at the size
     of MNIST.
     """
+    # time grows with records and with features
     size = (parameters["n"] or 60_000) / 60_000 * (parameters["d"] or 784) / 784
     each, fixed = SECONDS.get(parameters["method"], (0.0, 8.0))
     return (
@@ -360,6 +365,7 @@ def _network_seconds(parameters: Mapping[str, Any]) -> float:
         return VOTE_EPOCH * epochs * grids.VOTERS
     asked = (parameters["dataset"], parameters["seed"], parameters["epochs"])
     networks = grids.vote_networks(*asked)
+    # the networks are rows of their own, which may be there
     missing = lacking(VOTE_NETWORKS, vote_network, networks)
     return 30.0 + VOTE_EPOCH * epochs * len(missing)
 

@@ -119,6 +119,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, panel: Panel, drawn: dict[str, Any]) 
             drawn[NAMES[method]] = _line(axes, points, styles[NAMES[method]])
     low, high = axes.get_xlim() if axes.lines else (1, 1000)
     for method, points in constant:
+        # a horizontal line over the other curves
         ends = Series(
             np.array([max(low, 1), high]),
             *(np.repeat(values, 2) for values in points[1:]),

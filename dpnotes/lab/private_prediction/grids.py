@@ -19,6 +19,7 @@ METHODS = tuple(NAMES)
 ANSWERING = ("prediction_sensitivity", "subsample_aggregate")
 ANALYSES = ("tight", "published")
 EPSILONS = {0.0: (0.1, 0.25, 0.5, 1.0, 2.0, 5.0), 1e-5: (0.05, 0.1, 0.25, 0.5, 1.0)}
+# dense near 80, where the paper's curves cross
 BUDGETS = (1, 2, 5, 10, 20, 40, 60, 80, 100, 150, 200, 300, 500, 1000)
 DELTAS = (1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2)  # and 1e-5, which Figure 1 has
 # and 60,000, as above
@@ -68,26 +69,23 @@ def point(
     """Parameters of one point; what a method does not depend on is None, so that
     figures share their points.
     """
+    # a released model answers any number
     asked = answers if method in ANSWERING else None
     parameters: dict[str, Any] = {
         "method": method,
         "dataset": "mnist",
         "epsilon": epsilon,
         "delta": delta,
-    }
-    parameters |= {
         "answers": asked,
         "analysis": "tight",
         "n": None,
         "d": None,
         "n_classes": None,
         "l2": None,
-    }
-    parameters |= {
         "n_models": N_MODELS if method == "subsample_aggregate" else None,
         "seed": 0,
+        "repeats": REPEATS.get(method, 100),
     }
-    parameters["repeats"] = REPEATS.get(method, 100)
     return {**parameters, **changed}
 
 
@@ -138,6 +136,7 @@ def size() -> Grid:
             delta=0.0,
             analysis=analysis,
             **{name: value},
+            # votes need new models at each size
             **PARTITIONED.get(method, {}),
         )
         for analysis, varied in SIZED.items()
@@ -189,6 +188,7 @@ def quick(dataset: str = "digits") -> Grid:
         for analysis in ANALYSES
         for method in methods_at(delta)
         for epsilon in FEW_EPSILONS
+        # half a minute for all of the quick scale
         if method != "dp_sgd" or (analysis == "published" and epsilon == 5.0)
     ]
 
@@ -224,6 +224,7 @@ def times() -> Grid:
         "l2": 1e-2,
     }
     timed = ("loss_perturbation", "subsample_aggregate")
+    # constant factors between neighbours, so that a trend shows
     varied: list[tuple[str, tuple[float, ...], tuple[str, ...]]] = [
         ("n", (3000, 6000, 12_000, 24_000), timed),
         ("d", (98, 196, 392, 784), timed),
@@ -255,6 +256,7 @@ def networks() -> Grid:
         for m, e, b in asked
     ]
     for row in rows:
+        # only DP-SGD clips, and its epochs cost privacy
         private = row["method"] == "dp_sgd"
         row["clipping_norm"] = CLIPPING_NORM if private else None
         row["epochs"] = DP_SGD_EPOCHS if private else NETWORK_EPOCHS

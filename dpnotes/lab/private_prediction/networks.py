@@ -40,6 +40,7 @@ def voted(
             f"epsilon and answers must be given, got epsilon={epsilon!r},"
             f" answers={answers!r}"
         )
+    # sound, and the least noise that we know
     beta = accounting.soft_vote_beta(epsilon, DELTA, answers=answers)
     return soft_vote(
         vote_counts(votes, n_classes), beta=beta, seed=seed, n_repeats=REPEATS
@@ -186,20 +187,16 @@ def _schedule(epochs: int) -> dict[int, float]:
 def _network(
     arrays: Dataset, *, epochs: int, seed: int, device: str
 ) -> NetworkClassifier:
-    steps: dict[str, Any] = {
-        "epochs": epochs,
-        "batch_size": BATCH,
-        "learning_rate": RATE,
-        "optimizer": "momentum",
-    }
-    kind: dict[str, Any] = {
-        "architecture": "residual",
-        "augmentation": "crop-flip",
-        "schedule": _schedule(epochs),
-    }
-    own: dict[str, Any] = {
-        "device": device,
-        "checkpoint": checkpoint(),
-        "random_state": seed,
-    }
-    return NetworkClassifier(arrays.image_shape, **kind, **steps, **own)
+    return NetworkClassifier(
+        arrays.image_shape,
+        architecture="residual",
+        augmentation="crop-flip",
+        epochs=epochs,
+        batch_size=BATCH,
+        learning_rate=RATE,
+        optimizer="momentum",
+        schedule=_schedule(epochs),
+        device=device,
+        checkpoint=checkpoint(),
+        random_state=seed,
+    )

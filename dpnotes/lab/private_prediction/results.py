@@ -124,6 +124,7 @@ def series(
     Methods that release a model do not depend on the number of answers: along it they
     have one point. ``l2`` varies only where it was given rather than chosen.
     """
+    # the small rows of a page may be of one other data set
     datasets = set(rows["dataset"])
     dataset = "mnist" if "mnist" in datasets or len(datasets) != 1 else datasets.pop()
     setting: dict[str, Any] = {
@@ -134,13 +135,16 @@ def series(
     }
     setting |= {**BASE, **size_of(dataset)}
     if dataset != "mnist":
+        # small data have fewer shards than BASE says
         setting["n_models"] = rows["n_models"].max()
     setting |= fixed
     if method not in ANSWERING:
         del setting["answers"]
     if method != "subsample_aggregate":
         del setting["n_models"]
+    # what varies is not asked for
     setting.pop(x, None)
+    # delta = 0 has no place on a logarithmic axis
     keep = rows["accuracy"].notna() & (rows["delta"] > 0 if x == "delta" else True)
     for name, value in setting.items():
         keep &= rows[name] == value
@@ -230,6 +234,7 @@ def clipping_norms(rows: pd.DataFrame) -> pd.DataFrame:
     found = rows.reindex(columns=["clipping_norm", "accuracy"]).astype(float)
     groups = found.groupby("clipping_norm")["accuracy"]
     table = groups.agg(accuracy="mean", std="std", seeds="count").reset_index()
+    # a best of a part of the grid is no choice
     whole = bool(found["accuracy"].notna().all())
     return table.assign(chosen=whole & (table["accuracy"] == table["accuracy"].max()))
 
@@ -326,6 +331,7 @@ def loss_noise(
             )
             # of density exp(-rate |b|) in k dimensions an entry has variance (k + 1) /
             # rate^2
+            # one vector for each class, or one for all
             k = d if noise.per_class else d * n_classes
             found[analysis] = noise.sigma or math.sqrt(k + 1) / (noise.rate or math.nan)
         found["volume"] = (n_classes - 1) * math.log1p(
@@ -361,6 +367,7 @@ def vote_attack(
     """
     rows = []
     for analysis in ("published", "tight"):
+        # what the analysis takes for epsilon-DP
         beta = accounting.soft_vote_beta(epsilon, 0.0, answers=1, analysis=analysis)
         true_positives, false_positives = (
             int(
@@ -374,6 +381,7 @@ def vote_attack(
         audited = accounting.audit_epsilon(
             **counts, positives=trials, negatives=trials, delta=0.0, confidence=0.999
         )
+        # no attack can exceed it
         exact = soft_vote_pure_level(beta=beta, n_models=n_models, n_classes=2)
         rows.append((analysis, beta, epsilon, exact, audited, audited > epsilon))
     return pd.DataFrame(
@@ -407,6 +415,7 @@ class Look:
     ) -> Series:
         """Curve of a method; the points with the values in ``fixed``."""
         found = self._series(method, x, delta=delta, **fixed)
+        # a curve of two points has no shape to speak of
         if found is None or (x in CURVES and len(found.x) < FEWEST):
             raise LookupError(method)
         return found
@@ -416,6 +425,7 @@ class Look:
         is the same along x.
         """
         found = self(method, x, delta)
+        # a released model has one point along the answers
         return found.at(value if len(found.x) > 1 else float(found.x[0]))
 
     def means(

@@ -57,6 +57,7 @@ class Task:
 
         It is the same object each time, so that fits to it are found again.
         """
+        # the last tenth is held out
         kept = len(self.X) - len(self.X) // HELD_OUT
         return Task(
             self.X[:kept],
@@ -106,6 +107,7 @@ def task(
         arrays = data.load(one_of("dataset", dataset, tuple(BOUNDS)))
         bound = BOUNDS[dataset]
     classes = n_classes or arrays.n_classes
+    # the first classes, of training and test rows alike
     kept, scored = arrays.y_train < classes, arrays.y_test < classes
     X, y, X_score, y_score = (
         arrays.X_train[kept],
@@ -114,6 +116,7 @@ def task(
         arrays.y_test[scored],
     )
     if n is not None and n > len(X):
+        # square images
         side = int(np.sqrt(X.shape[1]))
         X, y = (
             np.concatenate([X, deformed(X, n - len(X), side=side)]),
@@ -124,6 +127,7 @@ def task(
     X = data.to_unit_ball(X, bound=bound)
     X_score = data.to_unit_ball(X_score, bound=bound)
     if d is not None and d < X.shape[1]:
+        # ascending: the leading axes are the last
         axes = np.linalg.eigh(X.T.astype(np.float64) @ X)[1][:, : -d - 1 : -1]
         # rounding may lengthen
         X, X_score = (
@@ -158,10 +162,12 @@ def deformed(X: NDArray[np.float32], count: int, *, side: int) -> NDArray[np.flo
     axis = (torch.arange(side) + 0.5) * 2 / side - 1
     identity = torch.stack(torch.meshgrid(axis, axis, indexing="xy"), dim=-1)
     for start in range(0, count, BATCH):
+        # by the number of the first row, so that rows do not depend on the count
         generator = torch.Generator().manual_seed(start)
         fields = DEFORMATION * torch.randn(BATCH, 2, KNOTS, KNOTS, generator=generator)
         shifts = torch.randint(-SHIFT, SHIFT + 1, (BATCH, 2, 1, 1), generator=generator)
         size = min(BATCH, count - start)
+        # a shift moves the whole image, the field parts of it
         smooth = (
             interpolate(
                 fields[:size], size=(side, side), mode="bicubic", align_corners=True
@@ -249,6 +255,7 @@ class Release:
         that of the published one what the proof of the paper assumes: an exchanged
         record for the methods that perturb the minimiser or its output.
         """
+        # the proofs of the paper exchange a record
         exchanged = exchange and self.analysis == "published"
         return {
             "adjacency": "replace-one" if exchanged else "add-remove",
@@ -380,6 +387,7 @@ def dp_sgd(
     """Accuracies of DP-SGD with Poisson batches; the repeats share them and differ
     in their noise.
     """
+    # the paper's accountant is by Renyi divergences
     accountant = "pld" if release.analysis == "tight" else "rdp"
     noise = accounting.dp_sgd_noise_multiplier(
         release.epsilon, release.delta, accountant=accountant, **SAMPLING
@@ -411,6 +419,7 @@ def dp_sgd(
 
 def subsample_aggregate(task: Task, release: Release) -> Outcome:
     """Accuracies of soft votes; ten repeats share a partition of the records."""
+    # rounded up; what is too much is left out below
     partitions = -(-release.repeats // VOTES)
     beta = accounting.soft_vote_beta(
         release.epsilon,
@@ -469,9 +478,11 @@ def climb(
     ends: list[tuple[float, Settings]] = []
     for ladder in ladders:
         means: dict[int, float] = {}
+        # from the middle, where the best is expected
         at, best = -1, len(ladder) // 2
         while best != at:
             at = best
+            # of equals the one that is there already
             for i in (at, at - 1, at + 1):
                 if 0 <= i < len(ladder):
                     if i not in means:

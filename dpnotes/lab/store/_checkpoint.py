@@ -59,6 +59,7 @@ class UnderWay:
         return time.perf_counter() - self.began + self.seconds
 
 
+# of this thread: rows may be computed in several
 _row: ContextVar[UnderWay | None] = ContextVar("row", default=None)
 
 
@@ -97,6 +98,7 @@ class RowCheckpoint:
         row = _row.get()
         if row is None:
             return None
+        # when to keep the next state, and how long the training took
         row.since[training] = row.since[f"begin of {training}"] = time.perf_counter()
         path = row.state(training)
         try:
@@ -115,6 +117,7 @@ class RowCheckpoint:
             )
             return None
         found = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        # the time before the interruption counts, too
         row.seconds += max(0.0, found["seconds"] - row.spent())
         made = f"{len(content) / 1e6:.1f} MB, made after {found['seconds']:.0f} s of it"
         tqdm.write(
@@ -136,6 +139,7 @@ class RowCheckpoint:
         start = time.perf_counter()
         # the result of a training is kept, once it took some time
         name = f"begin of {training}" if last else training
+        # a state that costs too much for its age is skipped
         if start - row.since.get(name, start) < max(LEAST, row.cost / FRACTION):
             return
         torch.save(
@@ -169,4 +173,5 @@ def forget(store: Path, stored: Container[str]) -> None:
     """Remove the states of rows that are stored."""
     for states in store.glob(f"*{STATES}"):
         if states.name.removesuffix(STATES) in stored:
+            # another process may remove them at this moment
             shutil.rmtree(states, ignore_errors=True)

@@ -33,6 +33,7 @@ def _process() -> dict[str, str | None]:
         name.replace("-", "_"): importlib.metadata.version(name) for name in libraries
     }
     cpu = Path("/proc/cpuinfo")
+    # Linux says which processor it is; other systems have a name at best
     model = re.search(
         r"^model name\s*: (.+)$", cpu.read_text() if cpu.exists() else "", re.MULTILINE
     )
@@ -40,12 +41,13 @@ def _process() -> dict[str, str | None]:
         f"{model[1] if model else platform.processor() or platform.machine()}"
         f" ({joblib.cpu_count()} cores)"
     )
-    own = {
+    return {
         "dpnotes": __version__,
         "commit": commit(CHECKOUT),
         "python": platform.python_version(),
+        **versions,
+        "machine": machine,
     }
-    return {**own, **versions, "machine": machine}
 
 
 def commit(repository: Path) -> str | None:
@@ -55,19 +57,12 @@ def commit(repository: Path) -> str | None:
     # git itself would look in the folders above
     if not ((repository / ".git").exists() and shutil.which("git")):
         return None
-    command = [
-        "git",
-        "--no-optional-locks",
-        "-C",
-        str(repository),
-        "status",
-        "--porcelain=v2",
-        "--branch",
-    ]
-    status = subprocess.run(
-        [*command, "--", "dpnotes"], capture_output=True, text=True
-    ).stdout
+    # without locks, as several processes may ask at once
+    git = ["git", "--no-optional-locks", "-C", str(repository)]
+    asked = ["status", "--porcelain=v2", "--branch", "--", "dpnotes"]
+    status = subprocess.run([*git, *asked], capture_output=True, text=True).stdout
     head = re.search(r"^# branch.oid ([0-9a-f]{10})", status, re.MULTILINE)
-    return (
-        head[1] + "+" * bool(re.search("^[^#]", status, re.MULTILINE)) if head else None
-    )
+    if head is None:  # no commit yet
+        return None
+    changed = re.search("^[^#]", status, re.MULTILINE)
+    return head[1] + "+" * bool(changed)

@@ -105,10 +105,12 @@ def adopt(
     """
     new = load(source, must_exist=True)
     if experiment and grid:
+        # in the order of the grid
         asked = [row.key for row in requests(experiment, grid)]
         new = {key: new[key] for key in asked if key in new}
     path = Path(destination)
     with locked(path):
+        # under the lock: rows that another process adopts meanwhile are seen
         old = load(path)
         taken, same = _to_take(new, old, source, path, replace)
         if taken:
@@ -135,6 +137,7 @@ def _to_take(
         there = old.get(key)
         if there is None or row.version > there.version:
             taken[key] = row
+        # the published row keeps its provenance
         elif row.version == there.version and row.compared == there.compared:
             same += 1
         elif row.version == there.version:
@@ -206,6 +209,7 @@ def verify(
                 f" {experiment_name(experiment)!r}"
             )
         start = time.process_time()
+        # for no store, so that nothing is kept but the finding
         new = compute(experiment, Row(rows[key].experiment, rows[key].parameters))
         # by itself; the row's own seconds were in a run of many
         cpu_seconds = round(time.process_time() - start, 3)
@@ -220,10 +224,8 @@ def verify(
                 "differing": differing,
                 "cpu_seconds": cpu_seconds,
             }
-            _keep(
-                Path(keep),
-                {"store": Path(store).stem, "row": key, **counts, **new.provenance},
-            )
+            about = {"store": Path(store).stem, "row": key}
+            _keep(Path(keep), {**about, **counts, **new.provenance})
     return pd.DataFrame(
         {name: typed([line[name] for line in report]) for name in _REPORT}
     )
@@ -238,6 +240,7 @@ def _keep(path: Path, found: Mapping[str, Scalar]) -> None:
     with locked(path):
         if path.exists():
             table = pd.concat([pd.read_csv(path, dtype=text), table])
+        # the newest finding of a row counts
         table = table.drop_duplicates(["store", "row"], keep="last")
         replace_file(path, table.to_csv(index=False, lineterminator="\n").encode())
 
@@ -247,21 +250,16 @@ def _compare(old: Row, new: Row, tolerance: Tolerance) -> list[dict[str, Scalar]
     lines = []
     for metric in sorted(old.compared.keys() | new.compared.keys()):
         stored, again = old.compared.get(metric), new.compared.get(metric)
+        # text and truth values are equal or not
         agrees, difference, limit = stored == again, None, 0.0
         if type(stored) in (int, float) and type(again) in (int, float):
             a, b, own = float(stored), float(again), tolerance.get(metric, 0.0)  # type: ignore[arg-type]
             difference = 0.0 if agrees else b - a
             limit = own(a) if callable(own) else own
             if float in (type(stored), type(again)) and np.isfinite([a, b]).all():
+                # of the smaller one, so that nothing is near to 0 but 0
                 limit = max(limit, RELATIVE * min(abs(a), abs(b)))
             agrees = agrees or abs(difference) <= limit
-        lines.append(
-            dict(
-                zip(
-                    _REPORT,
-                    (old.key, metric, stored, again, difference, limit, agrees),
-                    strict=True,
-                )
-            )
-        )
+        found = (old.key, metric, stored, again, difference, limit, agrees)
+        lines.append(dict(zip(_REPORT, found, strict=True)))
     return lines

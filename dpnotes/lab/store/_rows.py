@@ -90,6 +90,7 @@ class Row:
         """
         same = dict(self.parameters)
         for name, value in same.items():
+            # JSON tells 1 from 1.0, a key must not
             if isinstance(value, float) and value.is_integer():
                 same[name] = int(value)
         text = json.dumps(
@@ -98,6 +99,7 @@ class Row:
             separators=(",", ":"),
             allow_nan=False,
         )
+        # 48 bits: no two of a million rows are expected to share it
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @property
@@ -152,6 +154,7 @@ def load(store: PathLike, *, must_exist: bool = False) -> Rows:
     rows = [_of_json(file) for file in path.glob("[!.]*.json")]
     return {
         row.key: row
+        # in the order in which they were finished
         for row in sorted(rows, key=lambda row: (str(row.provenance["date"]), row.key))
     }
 
@@ -170,6 +173,7 @@ def put(row: Row, folder: Path) -> None:
                 stacklevel=2,
             )
             return
+    # indented, so that a person can read it
     replace_file(path, json.dumps(asdict(row), indent=1).encode())
 
 
@@ -190,6 +194,7 @@ def publish(rows: Iterable[Row], path: Path) -> None:
     for row in listed:
         line = {}
         for name, value in row.values.items():
+            # None is a value of a parameter, and a gap of a metric
             if name in row.parameters or value is not None:
                 line[name] = to_text(value)
         # these are always text
@@ -214,6 +219,7 @@ def locked(path: Path) -> Iterator[None]:
     import fcntl
 
     path.parent.mkdir(parents=True, exist_ok=True)
+    # the file itself is replaced, so that its lock would be lost
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
@@ -231,12 +237,15 @@ def replace_file(path: Path, content: bytes) -> None:
         If it cannot be written (a full disk, say); what was there before is there
         still.
     """
+    # in the same folder, since a file is moved in one step only within a file system
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        # nobody else writes under this name
         with temporary.open("xb") as file:
             file.write(content)
             file.flush()
+            # or a power cut could leave the new name with old content
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
@@ -266,9 +275,11 @@ def typed(column: Sequence[Scalar]) -> pd.Series:
 
     A column without any value is float64, one of unlike kinds is object.
     """
+    # True is an int for Python, but another kind here
     kinds = {type(value) for value in column if value is not None}
     if kinds <= {int, float} and kinds != {int}:
         return pd.Series(column, dtype="float64")
+    # int64 ends there
     large = kinds == {int} and any(
         abs(int(value)) >= 2**63 for value in column if value is not None
     )
@@ -334,6 +345,7 @@ def _columns(rows: Sequence[Row]) -> list[str]:
     """All columns; the row with the most parameters tells their order, and rows of a
     table have all of its metrics.
     """
+    # stable, so that equals keep their order
     full = sorted(rows, key=lambda row: -len(row.parameters))
     parameters = dict.fromkeys(name for row in full for name in row.parameters)
     metrics = dict.fromkeys(name for row in rows for name in row.metrics)
@@ -347,6 +359,7 @@ def _columns(rows: Sequence[Row]) -> list[str]:
 def _of_json(path: Path) -> Row:
     try:
         row = Row(**json.loads(path.read_bytes()))
+        # a file that was edited is no longer the row of its name
         if row.key != path.stem or not (row.version and row.values["date"]):
             raise ValueError("its name is not that of its parameters")
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -369,6 +382,7 @@ def _of_csv(path: Path) -> Rows:
             )
         for cells in lines:
             text = dict(zip(header, cells, strict=True))
+            # an empty cell is a parameter that the row does not have
             known = {name: from_text(cell) for name, cell in text.items() if cell}
             parameters = _part(known, header[2:first])
             metrics = {name: known.get(name) for name in header[first + 1 : last]}

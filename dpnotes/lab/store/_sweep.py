@@ -167,10 +167,12 @@ def collect(
             f" {compute!r}"
         )
     asked = requests(experiment, grid, how.get("options"))
+    # none counts as found: each is computed
     found = {} if compute == "all" else load(published)
     # the folder of runs is read only if it has something to add
     if compute == "missing" and _lacking(experiment, asked, found):
         for key, row in load(runs).items():
+            # published rows first, unless they are out of date
             if key not in found or row.version > found[key].version:
                 found[key] = row
     if compute != "stored":
@@ -180,8 +182,10 @@ def collect(
             " there"
         )
         forget(Path(runs), found)  # a process was killed between storing and forgetting
+        # and what killed writers have left
         remove_torn(Path(runs))
         found |= _computed(experiment, todo, Path(runs), **how) if todo else {}
+    # a gap is the row that was asked for
     return frame([found.get(row.key, row) for row in asked], [*found.values()])
 
 
@@ -248,12 +252,14 @@ def requests(
         raise ValueError("grid must have at least one row, got an empty list")
     rows: Rows = {}
     for index, parameters in enumerate(grid):
+        # errors name the place in the grid
         label = f"grid[{index}]"
         row = Row(
             experiment_name(experiment),
             _scalars(label, parameters, {*RESERVED, *(options or ())}),
         )
         for name, value in row.parameters.items():
+            # JSON, and so the key, has no NaN or infinity
             if isinstance(value, float) and not math.isfinite(value):
                 raise ValueError(f"{label}: {name!r} must be finite, got {value!r}")
         if row.key in rows:
@@ -305,6 +311,7 @@ def compute(
     with under_way(store, request.key) as row:
         try:
             returned = experiment(**request.parameters, **(options or {}))
+            # less what rows of other stores took
             seconds = round(row.spent(), 3)
             if not isinstance(returned, Mapping):
                 raise TypeError(f"it must return a dict of metrics, got {returned!r}")
@@ -313,6 +320,7 @@ def compute(
                 returned,
                 RESERVED.difference(_ASIDE).union(request.parameters),
             )
+            # a row must say which hardware, not what was asked for
             if found.get("device") in ("auto", "cuda"):
                 raise ValueError(
                     "device must name the hardware, as learners.device_name does, got"
@@ -327,6 +335,7 @@ def compute(
                 if type(error).__module__.startswith(("builtins", "dpnotes"))
                 else RuntimeError(told)
             )
+            # a traceback does not travel between processes, a note does
             cause.add_note(f"Where the row was computed:\n{traceback.format_exc()}")
             parameters = dict(request.parameters)
             message = f"{request.experiment} failed with {parameters}: {told}"
@@ -350,6 +359,7 @@ def _end_with(parent: int) -> None:
     """
 
     def watch() -> None:
+        # an orphan has another parent
         while os.getppid() == parent:
             time.sleep(1.0)
         os._exit(1)
@@ -397,6 +407,7 @@ def _computed(
         batch_size=1,
         pre_dispatch="n_jobs",
     )
+    # nothing new begins after a failure
     going = takewhile(lambda _: not errors, todo)
     outcomes = parallel(
         delayed(_attempt)(os.getpid(), experiment, row, options, store) for row in going
@@ -410,6 +421,7 @@ def _computed(
                 errors.append(outcome)
                 continue
             put(outcome, store)
+            # its checkpoints have served
             forget(store, [outcome.key])
             rows[outcome.key] = outcome
             bar.update()

@@ -132,19 +132,6 @@ class TestLayout:
         assert "the book of the checkout" in done.output
         assert not (tmp_path / "mine").exists()
 
-    def test_the_command_says_what_it_did(self, source, tmp_path, monkeypatch):
-        monkeypatch.setattr(
-            _layout.lay_out, "__kwdefaults__", {"force": False, "source": source}
-        )
-        folder = tmp_path / "mine"
-        assert (
-            "3 files written"
-            in CliRunner().invoke(cli.main, ["book", str(folder)]).output
-        )
-        (folder / "book" / "index.md").write_text("changed")
-        output = CliRunner().invoke(cli.main, ["book", str(folder)]).output
-        assert "not overwritten, because you changed it: book/index.md" in output
-
 
 def test_the_real_book_can_be_laid_out(repository, tmp_path):
     """From the checkout's own files, as the wheel brings them: the chapters are

@@ -4,7 +4,6 @@ there whole or not at all.
 
 import enum
 import errno
-import json
 import math
 import os
 
@@ -310,23 +309,3 @@ def test_a_cell_as_long_as_the_predictions_of_an_ensemble_is_read_back(tmp_path)
     )
     publish([row], tmp_path / "x.csv")
     assert load(tmp_path / "x.csv")[row.key].metrics == row.metrics
-
-
-def test_a_row_is_one_small_file_that_tells_all(store):
-    (path,) = store.glob(f"{row_key('toys.plain', {'index': 8})}.json")
-    told = json.loads(path.read_text())
-    assert (told["experiment"], told["provenance"]["version"], told["parameters"]) == (
-        "toys.plain",
-        1,
-        {"index": 8},
-    )
-    assert told["metrics"] == {
-        "third": 8 / 3,
-        "even": True,
-        "label": "row 8",
-        "count": 8,
-        "empty": None,
-    }
-    assert {"seconds", "dpnotes", "python", "torch", "machine", "date"} <= told[
-        "provenance"
-    ].keys()

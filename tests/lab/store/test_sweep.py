@@ -400,10 +400,3 @@ def test_numpy_numbers_and_missing_ones_are_metrics(store):
     assert (row["mean"], row["many"], row["inf"]) == (0.5, 3, math.inf)
     assert row[["none", "nan"]].isna().all()
     assert read_store(store)[["none", "nan"]].isna().all(axis=None)
-
-
-def test_a_folder_that_cannot_be_written_is_noticed_before_the_run(tmp_path, calls):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="file"):
-        run(tmp_path / "file" / "toy", calls=calls)
-    assert not lines(calls)
