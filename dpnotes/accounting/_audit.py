@@ -64,6 +64,8 @@ def clopper_pearson(
     trials = check.at_least_one("trials", trials)
     successes = check.at_least("successes", successes, 0, most=("trials", trials))
     tail = (1 - check.level("confidence", confidence)) / 2
+    # the limits are quantiles of beta distributions; beyond no success, or no failure,
+    # there is nothing to cover
     failures = trials - successes
     low = 0.0
     high = 1.0
@@ -181,6 +183,7 @@ def audit_mu(
     least, most = _rates(
         true_positives, positives, false_positives, negatives, confidence
     )
+    # the trade-off function of Gaussian noise, solved for mu
     return max(0.0, float(special.ndtri(least) - special.ndtri(most)))
 
 
@@ -234,6 +237,7 @@ def audit_delta(
     least, most = _rates(
         true_positives, positives, false_positives, negatives, confidence
     )
+    # e^epsilon as a double: beyond the cap both bounds are negative all the same
     factor = float(np.exp(min(check.real("epsilon", epsilon), LARGEST_EXPONENT)))
     return max(0.0, least - factor * most, 1 - most - factor * (1 - least))
 
@@ -286,9 +290,11 @@ def one_run_p_value(
     examples = check.at_least_one("examples", examples)
     guesses = check.at_least("guesses", guesses, 1, most=("examples", examples))
     correct = check.at_least("correct", correct, 0, most=("guesses", guesses))
+    # a guess about a record of an epsilon-DP run is right at most this often
     q = special.expit(check.real("epsilon", epsilon))
     delta = check.real("delta", delta, high=1.0)
     at_least = float(scipy.stats.binom.sf(correct - 1, guesses, q))
+    # the rest is what delta adds
     if correct == 0 or delta == 0:
         return min(1.0, at_least)
     slack = _largest_mean_below(correct, guesses, float(q))
@@ -356,6 +362,7 @@ def one_run_audit(
         delta=delta,
     )
     level = 1 - check.level("confidence", confidence)
+    # the p-value rises with epsilon: nothing is proved if it is too large at once
     if p_value(epsilon=0.0) >= level:
         return 0.0
     # with delta = 0 the bound would be where P[Bin(guesses, q) >= correct] = level;
@@ -363,6 +370,7 @@ def one_run_audit(
     truth = special.betaincinv(correct, guesses - correct + 1, level)
     low = 0.0
     high = float(special.logit(truth)) + 1e-6
+    # low stays where the p-value is below the level: the bound errs downwards
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
         if p_value(epsilon=middle) < level:

@@ -93,6 +93,7 @@ def gaussian_of_advantage(
     """
     why = "no Gaussian noise reveals a record with certainty"
     advantage = check.real("advantage", advantage, high=1.0, open_low=True, below=why)
+    # 2 Phi(mu / 2) - 1 = advantage, solved for 1 / mu
     return gaussian(
         sigma=0.5 / float(special.ndtri((1 + advantage) / 2)), adjacency=adjacency
     )
@@ -143,6 +144,7 @@ def laplace(
     >>> round(profile.delta(0.5), 6), profile.delta(1.0), profile.epsilon(0.0)
     (0.221199, 0.0, 1.0)
     """
+    # the largest privacy loss: two densities differ most outside both peaks
     pure = check.positive("sensitivity", sensitivity) / check.positive("scale", scale)
     pure = check.positive("sensitivity / scale", pure)
     about = describe(

@@ -106,7 +106,9 @@ def gaussian_sigma(
     with np.errstate(divide="ignore", over="ignore"):  # caught below
         largest = _classical_mu if analysis == "classical" else largest_mu
         sigma = sensitivity / largest(epsilon, delta)
+    # at a tiny epsilon and delta the largest mu underflows to 0
     if not np.isfinite(sigma).all():
+        # the first pair without a sigma, to name it
         index = np.unravel_index(np.argmin(np.isfinite(sigma)), sigma.shape)
         raise ValueError(
             "epsilon and delta must be large enough for a finite sigma, got "
@@ -116,6 +118,7 @@ def gaussian_sigma(
 
 
 def _classical_mu(epsilon: Floats, delta: Floats) -> Floats:
+    # Theorem A.1 of Dwork and Roth, solved for mu = sensitivity / sigma
     mu = epsilon / np.sqrt(2 * np.log(1.25 / delta))
     wrong = (epsilon <= 0) | (mu > largest_mu(epsilon, delta))
     if wrong.any():
@@ -197,6 +200,7 @@ def calibrate(
     excess = _aim(
         epsilon=epsilon, delta=delta, mu=mu, advantage=advantage, tpr=tpr, fpr=fpr
     )
+    # parameters are positive and may span decades: the search is in their logarithm
     begin = math.log(check.positive("start", start))
 
     @cache
@@ -206,11 +210,13 @@ def calibrate(
         return excess(profile)
 
     sign = -1.0  # of the direction of more privacy
+    # near the start the curve may be flat, so look further away for its direction
     for step in APART:
         change = at(begin + step) - at(begin) or at(begin) - at(begin - step)
         if change != 0:
             sign = -math.copysign(1.0, change)
             break
+    # turned so that privacy rises with the place
     found = boundary(lambda place: at(sign * place), sign * begin)
     if found is None:
         raise ValueError(
@@ -239,13 +245,18 @@ def boundary(
     before: tuple[float, float] | None = None
     place = start
     for _ in range(ROUNDS):
+        # every value narrows the bracket, whichever step led to it
         value = excess(place)
         low, high = (max(low, place), high) if value > 0 else (low, min(high, place))
         if before is not None and place != before[0]:
+            # the curve falls: a rising secant is rounding or a kink, and the last slope
+            # serves
             secant = (value - before[1]) / (place - before[0])
             slope = secant if secant < 0 else slope
         before = place, value
         step = -value / slope
+        # enough when the bracket is short, or when the next step from the private side
+        # is
         if high - low <= PRECISION or (value <= 0 and -step <= PRECISION):
             return high
         aim = place + step + PRECISION / 3  # a little to the private side
@@ -271,6 +282,7 @@ def _aim(**numbers: float | None) -> Callable[[PrivacyProfile], float]:
     match aim:
         case {"mu": mu, **others} if not others:
             most = check.positive("mu", mu)
+            # relative, as the search wants differences and not inf
             return lambda profile: min(profile.mu, 1e300) / most - 1
         case {"advantage": advantage, **others} if not others:
             largest = _below_one("advantage", advantage, EVERY)
@@ -282,8 +294,10 @@ def _aim(**numbers: float | None) -> Callable[[PrivacyProfile], float]:
         case {"epsilon": epsilon, "delta": delta, **others} if not others:
             level = check.real("epsilon", epsilon)
             failure = check.real("delta", delta, high=1.0, below=EVERY)
+            # a pure level has no logarithm of delta
             if failure == 0:
                 return lambda profile: min(float(profile.epsilon(0.0)), 1e300) - level
+            # log delta is nearly a straight line in the logarithm of the noise
             least = 1e-300
             return lambda profile: math.log(max(profile.delta(level), least) / failure)
     raise ValueError(

@@ -66,12 +66,14 @@ def smallest_epsilon(
     """
     low = np.zeros_like(delta)
     high = np.full_like(delta, LARGEST)
+    # at LARGEST delta is at its limit: what is not met there is never met
     reachable = curve(high) <= delta
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
         enough = curve(middle) <= delta
         high = np.where(enough, middle, high)
         low = np.where(enough, low, middle)
+    # high is enough in every round, which is the private side
     found = np.where(curve(np.zeros_like(delta)) <= delta, 0.0, high)
     return np.where(reachable & (delta >= limit), found, np.inf)
 
@@ -82,6 +84,7 @@ def on_private_side(
     """Raise epsilons that rounding left where ``curve`` is above ``delta``, by steps
     that grow from the last digit; inf where no step is enough.
     """
+    # from the last binary digit to a sixteenth of the number
     for exponent in range(-52, 0, 4):
         finite = np.where(np.isfinite(found), found, 0.0)
         short = np.isfinite(found) & (curve(finite) > delta)
@@ -105,7 +108,9 @@ def supported_tradeoff(kept: Floats, epsilon: Floats, alpha: Floats) -> Floats:
         gradients = np.exp(epsilon)
         # one by one: all lines at all alphas would take too much memory
         for place, rate in np.ndenumerate(alpha):
+            # inf times 0 is no number
             fall = gradients * rate if rate > 0 else 0.0
+            # a line of one direction, and its mirror image of the other
             highest = max((kept - fall).max(), ((kept - rate) / gradients).max())
             found[place] = max(0.0, highest)
     return found
@@ -143,11 +148,13 @@ class Pair:
     def atoms(self) -> tuple[Atoms, Atoms]:
         """Losses of both directions: log dP/dQ under P, log dQ/dP under Q."""
         masses = [masses_of(self.nodes, deltas) for deltas in self.deltas]
+        # at a node either distribution may be the likelier one: losses of both signs
         losses = np.concatenate([-self.nodes[:0:-1], self.nodes])
         found = []
         for own, other, deltas in zip(masses, masses[::-1], self.deltas, strict=True):
             both = np.concatenate([(np.exp(-self.nodes) * other)[:0:-1], own])
             infinite = float(deltas[-1])
+            # the rest of the mass is at loss 0, where it adds to no delta
             both[len(other) - 1] = max(0.0, 1 - infinite - (both.sum() - own[0]))
             found.append((losses, both, infinite))
         return found[0], found[1]
@@ -165,6 +172,7 @@ class Pair:
         (alpha - 1) times the integral of e^((alpha - 1) epsilon) H(P, Q) + e^(-alpha
         epsilon) H(Q, P) over epsilon >= 0 (Sason and Verdu 2016).
         """
+        # [..., 1], beside the pieces between the nodes
         order = floats(alpha)[..., None]
         start = self.nodes[:-1]
         width = np.diff(self.nodes)
@@ -176,24 +184,32 @@ class Pair:
                 0.0,
                 _log_expm1(power) - np.log(power),
             )
+            # integrals of e^((alpha - 1) epsilon) and e^(-alpha epsilon) over each
+            # piece
             rising = (order - 1) * start + grown
             ends = -np.expm1(-order * width) / order
             other = -np.expm1(-(order - 1) * width) / (order - 1) - ends
             found = []
             for own, reverse in (self.deltas, self.deltas[::-1]):
                 lost = float(own[-1])
+                # the finite losses alone, whose delta comes down to 0
                 kept = own - lost
+                # delta is a straight line in e^epsilon between two nodes
                 area = width * kept[:-1] + np.diff(kept) * (1 - width / np.expm1(width))
                 below = reverse[:-1] * ends + np.diff(reverse) * other / np.expm1(width)
                 pieces = np.logaddexp(
                     rising + np.log(area), np.log(below) - order * start
                 )
+                # beyond the last node the reverse delta stays at its limit
                 last = np.log(reverse[-1]) - order * self.nodes[-1] - np.log(order)
+                # the sum in logarithms: powers overflow at high orders
                 top = np.maximum(pieces.max(-1, keepdims=True), last)
                 total = np.exp(pieces - top).sum(-1, keepdims=True) + np.exp(last - top)
                 excess = np.logaddexp(
                     0.0, np.log(order * (order - 1)) + top + np.log(total)
                 )
+                # the finite losses have mass 1 - lost: divided by it, they are a
+                # distribution
                 unseen = np.minimum(order * lost * np.exp(-excess), 1.0)
                 found.append(
                     (excess + np.log1p(-unseen) - order * np.log1p(-lost)) / (order - 1)
@@ -226,6 +242,7 @@ class Tail:
         log_below = self._log_below[index]
         finite = np.isfinite(log_below)  # epsilon may be infinite beyond the last loss
         below = np.exp(np.minimum(np.where(finite, epsilon, 0.0) + log_below, 0.0))
+        # a bound on the rounding of both sums, on the private side
         margin = ROUNDING * (1 + np.where(finite, np.abs(log_below), 0.0))
         return floats(np.maximum(above - below, 0.0) + margin * above)
 
@@ -242,7 +259,9 @@ def pair_of(curve: Callable[[Floats, str], Floats], symmetric: bool) -> Pair:
             remove if symmetric else np.clip(curve(epsilon, "add"), 0.0, 1.0),
         ]
 
+    # what no epsilon takes away: the mass of infinite loss
     limits = [float(deltas) for deltas in both(np.array(LARGEST))]
+    # three rounds close in on the epsilon beyond which delta is at its limit
     ends = np.array([2.0**-60, LARGEST])
     for count in (121, 257, 257):
         trial = np.geomspace(ends[0], ends[1], count)
@@ -252,18 +271,21 @@ def pair_of(curve: Callable[[Floats, str], Floats], symmetric: bool) -> Pair:
         index = int(np.argmax(excess <= NEGLIGIBLE))
         ends = trial[[max(index - 1, 0), index]]
     last = float(ends[1])
+    # the spacing of the nodes follows from the standard deviation of the loss
     rough = np.geomspace(min(1e-12, last / 2), last, 400)
     total = sum(
         deltas - limit for deltas, limit in zip(both(rough), limits, strict=True)
     )
     # Jeffreys divergence
     scale = float(np.sqrt(np.trapezoid((1 + np.exp(-rough)) * total, rough) + rough[0]))
+    # evenly where the mass is, at equal ratios beyond
     reach = min(REACH * scale, last)
     nodes = [
         np.linspace(0.0, reach, math.ceil(FINE * reach / scale) + 1),
         np.geomspace(reach, last, COARSE)[1:],
     ]
     epsilons = np.unique(np.concatenate(nodes[: 1 + (reach < last)]))
+    # rounding may let a delta rise, which no curve does
     deltas = [np.minimum.accumulate(each) for each in both(epsilons)]
     hulls = [convex(epsilons, each) for each in (deltas[:1] if symmetric else deltas)]
     return Pair(epsilons, bridged(epsilons, hulls[0], hulls[-1]), scale)
@@ -288,8 +310,10 @@ def convex(nodes: Floats, deltas: Floats) -> Floats:
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         fall = -np.diff(deltas)
         width = np.diff(nodes)
+        # gradients in e^epsilon rise: it is convex, as most curves are
         if (fall[:-1] / -np.expm1(-width[:-1]) >= fall[1:] / np.expm1(width[1:])).all():
             return deltas
+        # the hull by one pass (Andrew 1979): points that lie above a chord are dropped
         kept: list[int] = []
         for index in range(len(nodes)):
             while len(kept) > 1:
@@ -323,6 +347,7 @@ def bridged(nodes: Floats, remove: Floats, add: Floats) -> tuple[Floats, Floats]
     With x = e^epsilon, the curve is ``remove`` for x >= 1. For x < 1 it is ``1 - x (1 -
     add)``, with ``add`` taken at epsilon = -log x.
     """
+    # both directions begin with the same total variation distance
     least = min(remove[0], add[0])  # the total variation distance, from either side
     remove = np.minimum(remove, least)
     add = np.minimum(add, least)
@@ -331,10 +356,12 @@ def bridged(nodes: Floats, remove: Floats, add: Floats) -> tuple[Floats, Floats]
         # gradients outwards
         right = -np.exp(-nodes) * (remove - np.append(remove[1:], remove[-1])) / rise
         left = add - 1 + (add - np.append(add[1:], add[-1])) / rise
+        # convex as they meet
         if left[0] <= right[0] or len(nodes) < 2:
             return remove, add
         i = j = 1
         high = np.exp(nodes)
+        # the common tangent of both branches, from the point where they meet outwards
         while True:
             gradient = (remove[j] - 1 + (1 - add[i]) / high[i]) / (
                 high[j] - 1 / high[i]
@@ -369,12 +396,14 @@ def largest_mu(epsilon: Floats, delta: Floats) -> Floats:
     such values are known. One solves Phi(mu/2 - epsilon/mu) = delta, because the other
     term only lowers delta. The other is the mu whose total variation distance is delta.
     """
+    # the root in mu of mu / 2 - epsilon / mu = quantile
     quantile = special.ndtri(delta)
     root = np.hypot(quantile, np.sqrt(2 * epsilon))
     below = quantile < 0  # there mu = quantile + root would lose its digits
     start = np.where(
         below, 2 * epsilon / np.where(below, root - quantile, 1.0), quantile + root
     )
+    # the better of the two known values of the docstring
     mu = np.maximum(start, np.sqrt(8) * special.erfinv(delta))
     log_delta = np.log(delta)
     # the second term: rounding in log delta
@@ -398,6 +427,7 @@ def log_delta_of(mu: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
     With z = mu/2 - epsilon/mu and M the Mills ratio Phi(-x) / phi(x): delta = phi(z)
     (M(-z) - M(mu - z)), and the derivative of delta in mu is phi(z).
     """
+    # -z of the docstring, and mu - z = low + mu
     low = epsilon / mu - mu / 2
     gap = mills(low) - mills(low + mu)
     narrow = mu < NARROW

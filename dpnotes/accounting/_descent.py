@@ -129,6 +129,7 @@ def _step(sigma: float, rate: float, exchanged: bool) -> Release:
     """One step; the two records of a replacement are drawn together and move the sum
     by up to two clip norms.
     """
+    # no record takes part: nothing is released about it
     if rate == 0:
         return SampleRelease(0.0, both=False)
     if rate == 1:
@@ -144,6 +145,7 @@ def _accounted(once: Release, times: int, accountant: str) -> Release:
     """Steps by the accountant; without sampling, and at rate 0, the result is exact
     with every accountant.
     """
+    # the curve of one step is exact, or nearly so, and needs no accountant
     if times == 1 and accountant != "rdp":
         return once
     if accountant == "best" or isinstance(once, GaussianRelease | SampleRelease):
@@ -258,6 +260,8 @@ def dp_sgd_noise_multiplier(
         np.broadcast_to(values, shape).ravel() for values in given
     )
     result = np.empty(epsilons.shape)
+    # without sampling the steps are one release of Gaussian noise, solved in closed
+    # form
     plain = rates == 1
     if plain.any():
         result[plain] = gaussian_sigma(
@@ -266,6 +270,7 @@ def dp_sgd_noise_multiplier(
     if not plain.all():
         pairs = [values[~plain] for values in (epsilons, deltas, rates, counts)]
         sigmas = calibrated_rdp(*pairs, required=accountant == "rdp")
+        # losses are costly: they start from the answers by Renyi curves
         if accountant != "rdp":
             best = accountant == "best"
             sigmas = np.array(
@@ -329,6 +334,7 @@ def calibrated_rdp(
 
     ends = [np.log(COARSE_ORDERS[end] - 1) for end in (left, right)]
     pairs = [each[reached] for each in (epsilon, log_delta, rate, steps, *ends)]
+    # epsilon falls with the noise: one root for each pair, all pairs at once
     found = elementwise.find_root(
         excess,
         (np.log(low[reached]), np.log(high[reached])),
@@ -379,6 +385,7 @@ def _calibrated_pld(
     """Sigma of one pair by losses, searched from the Renyi answer downwards; that
     answer if it is better.
     """
+    # NaN where no noise is enough by Renyi curves
     known = math.isfinite(by_rdp)
     if best and known and delta < LEAST_DELTA:
         return by_rdp
@@ -402,6 +409,7 @@ def _calibrated_pld(
             return math.log(max(found, 1e-300) / delta)
         return math.log(float(largest_mu(np.array(epsilon), np.array(found)))) - wanted
 
+    # losses need no more noise than Renyi curves, and seldom much less
     start = math.log(by_rdp) if known else 0.0
     variance = math.exp(-2 * max(start, -2.0))
     # of log(e^(1 / sigma^2) - 1) / 2: many small losses
@@ -422,6 +430,7 @@ def _smallest(curve: Callable[[Floats], Floats], left: Floats, right: Floats) ->
     - 1) between the ends, [pairs].
     """
     best = np.full(left.shape, np.inf)
+    # each round narrows the orders to the neighbours of the best one
     for count in SEARCH:
         place = left[:, None] + (right - left)[:, None] * np.linspace(0, 1, count)
         values = curve(1 + np.exp(place))
@@ -434,6 +443,7 @@ def _smallest(curve: Callable[[Floats], Floats], left: Floats, right: Floats) ->
         left = middle - gap
         right = middle + gap
         best = np.minimum(best, values.min(-1))
+    # the vertex of the parabola through the last three
     bend = three[0] - 2 * three[1] + three[2]
     with np.errstate(divide="ignore", invalid="ignore"):
         shift = np.clip(np.nan_to_num((three[0] - three[2]) / (2 * bend)), -1.0, 1.0)
@@ -487,6 +497,7 @@ def step_contraction(
     learning_rate = check.positive("learning_rate", learning_rate)
     smoothness = check.positive("smoothness", smoothness)
     convexity = check.real("convexity", convexity, high=smoothness)
+    # the eigenvalues of I - learning_rate Hessian lie between these two
     return max(abs(1 - learning_rate * convexity), abs(1 - learning_rate * smoothness))
 
 
@@ -635,6 +646,7 @@ def _contracted(contraction: float, steps: int) -> float:
     """(1 - c^T)(1 + c) / ((1 - c)(1 + c^T)), which is T at c = 1."""
     if contraction in (0.0, 1.0):
         return 1.0 if contraction == 0.0 else float(steps)
+    # by tanh, as 1 - c loses its digits near c = 1
     half = -math.log(contraction) / 2
     return math.tanh(steps * half) / math.tanh(half)
 

@@ -78,6 +78,7 @@ def from_dict(description: Mapping[str, Any]) -> PrivacyProfile:
         description["mechanism"], description["parameters"], description["adjacency"]
     )
     words = {}
+    # only what differs from the constructor's own words is replaced
     for name in REPLACEABLE:
         word = description.get(name)
         if word is not None and word != getattr(made, name):
@@ -91,6 +92,8 @@ def _made(
     """Build by the constructor, then compose and group in the described order, then
     set the adjacency of the curve.
     """
+    # of the private votes a description keeps the shape alone: the bound cannot be made
+    # again
     private = "counts" if "counts" in parameters else ""
     if mechanism == "personalised_vote":
         private = "squares"
@@ -105,6 +108,7 @@ def _made(
             steps.append((step_of(name), value))
         elif value is not None:
             given[name] = math.inf if value == "infinity" else value
+    # the constructor's adjacency; the curve's may follow from it
     first = given.pop("adjacency", adjacency)
     if mechanism == "compose":
         profile = compose(*(_part(part, first) for part in given["parts"]))
@@ -118,6 +122,7 @@ def _made(
             f" {mechanism!r}"
         )
     records = 1
+    # the order matters: a group of compositions is no composition of groups
     for step, count in steps:
         if step == "times":
             profile = profile.compose(count)
@@ -126,6 +131,8 @@ def _made(
             records *= count
     if first != adjacency:
         size, _ = IMPLIED.get((first, adjacency), (math.inf, ""))
+        # one exchanged record is one removed and one added: only an even group implies
+        # it
         if records % size:
             raise ValueError(
                 f"adjacency={adjacency!r} does not follow from {first!r} for a group of"

@@ -144,12 +144,15 @@ class Release(ABC):
     def epsilon(self, delta: Floats) -> Floats:
         """Smallest epsilon for each delta, rounded to the private side."""
         found = smallest_epsilon(self.worst, delta)
+        # the doubles round delta to 0 far out, where it is positive
         if self.never_pure:
             found = np.where(delta > 0, found, np.inf)
         return found
 
     def tradeoff(self, alpha: Floats) -> Floats:
         """False-negative rate of the best test at each false-positive rate."""
+        # thousands of lines, so roughly; the first is the advantage and is worth its
+        # cost
         corners = self.corners()
         lost = self.worst(corners, rough=True)
         # the advantage
@@ -220,12 +223,15 @@ class GroupRelease(Release):
         self.never_pure = once.never_pure
 
     def delta(self, epsilon: Floats, direction: str, *, rough: bool = False) -> Floats:
+        # every step of one record is made at this level
         each = epsilon / self._size
         with np.errstate(over="ignore", invalid="ignore"):
             delta = self._once.worst(each, rough=rough)
             factor = np.exp(np.arange(self._size) * each[..., None]).sum(-1)
             found = np.where(delta > 0, delta * factor, 0.0)
+        # total variation distances add: a second bound, better at a small epsilon
         at_zero = self._once.worst(np.zeros(()), rough=rough)
+        # and no delta exceeds 1
         best = np.minimum(found, self._size * at_zero)
         return floats(np.minimum(best, 1.0))
 
@@ -234,6 +240,7 @@ class GroupRelease(Release):
 
     def ceiling(self) -> tuple[float, float]:
         level, lost = self._once.ceiling()
+        # only a pure level carries over: a delta beyond the level grows with the group
         if lost > 0:
             return super().ceiling()
         return self._size * level, 0.0
@@ -259,6 +266,7 @@ class SampleRelease(Release):
             return np.full_like(epsilon, self.inclusion)
         if self.inclusion == 1:  # a certain draw
             return np.ones_like(epsilon)
+        # 1 - e^epsilon (1 - pi) without a difference of near equals
         added = -np.expm1(np.minimum(epsilon + np.log1p(-self.inclusion), 0.0))
         # rounding must not pass pi
         return floats(np.minimum(self.inclusion, added))
@@ -309,6 +317,7 @@ class GaussianRelease(Release):
     def delta(self, epsilon: Floats, direction: str) -> Floats:
         # each form may overflow where the other is taken
         with np.errstate(all="ignore"):
+            # delta = Phi(-low) - e^epsilon Phi(-low - mu)
             low = epsilon / self.mu - self.mu / 2
             # Phi(a) - e^epsilon Phi(b) as Phi(a) (1 - e^(epsilon + log Phi(b) - log
             # Phi(a))), for delta near 1
@@ -318,6 +327,7 @@ class GaussianRelease(Release):
             mu = np.full(low.shape or 1, self.mu)
             log_delta, _ = log_delta_of(mu, np.atleast_1d(epsilon))
             tail = np.exp(log_delta).reshape(low.shape)
+        # log_delta_of keeps the digits of a small delta, the other form those near 1
         value = np.where(low > -1, np.where(low < FAR, tail, 0.0), head)
         return np.where(np.isfinite(epsilon), value, 0.0) + 0.0  # no negative zero
 
@@ -354,12 +364,14 @@ class LaplaceRelease(Release):
     def epsilon(self, delta: Floats) -> Floats:
         with np.errstate(divide="ignore"):  # delta = 1: epsilon 0
             found = np.maximum(0.0, self.pure + 2 * np.log1p(-delta))
+        # the closed form may be a rounding error short
         raised = on_private_side(self.worst, found, delta)
         return np.minimum(self.pure, raised)
 
     def tradeoff(self, alpha: Floats) -> Floats:
         # alpha = 0 is in the first piece
         with np.errstate(divide="ignore", over="ignore"):
+            # three pieces, as the threshold of the best test passes both peaks
             middle = np.exp(-self.pure - np.log(4 * alpha))
             first = -np.expm1(np.minimum(0.0, self.pure + np.log(alpha)))
         last = np.exp(-self.pure) * (1 - alpha)
@@ -390,6 +402,7 @@ class BoundedRangeRelease(Release):
     symmetric = beyond_pair = True
 
     def delta(self, epsilon: Floats, direction: str) -> Floats:
+        # beyond the width no outcome is likelier by more than e^epsilon
         short = np.minimum((epsilon - self.width) / 2, 0.0)
         return floats(np.expm1(short) ** 2 / -np.expm1(-self.width))
 
@@ -427,6 +440,7 @@ class LevelsRelease(Release):
         """Log-likelihood ratios, their masses under P, the mass left out, the
         largest ratio, the chance of a reveal.
         """
+        # responses of one level are binomial together, whatever their deltas
         counted: dict[float, int] = {}
         for epsilon, _, times in self.levels:
             counted[epsilon] = counted.get(epsilon, 0) + times
@@ -439,6 +453,7 @@ class LevelsRelease(Release):
             loss = (loss[:, None] + losses).ravel()
             mass = (mass[:, None] * masses).ravel()
             lost += left_out
+        # sums of losses of several levels, in the order that Tail looks them up
         order = np.argsort(loss, kind="stable")
         most = math.fsum(epsilon * times for epsilon, times in counted.items())
         return loss[order], mass[order], lost, most, shown
@@ -449,6 +464,7 @@ class LevelsRelease(Release):
 
     def delta(self, epsilon: Floats, direction: str) -> Floats:
         *_, lost, most, shown = self._law
+        # what was left out counts as if it revealed the record
         above = np.minimum(1.0, self._tail(epsilon) + lost)
         answered = np.where(epsilon < most, above, 0.0)
         return floats(shown + (1 - shown) * answered)
@@ -460,6 +476,7 @@ class LevelsRelease(Release):
 
     def corners(self) -> Floats:
         corners = np.unique(np.maximum(self._law[0], 0.0))
+        # fewer lines only lower the trade-off curve, which is the private side
         chosen = np.linspace(0, len(corners) - 1, LINES).astype(np.int64)
         return corners[np.unique(chosen)]
 
@@ -470,6 +487,7 @@ class LevelsRelease(Release):
         for part, times in terms:
             for level, lost, count in part.levels:
                 levels.append((level, lost, count * times))
+                # different sums of losses that the composition may have
                 outcomes *= 1 if level == 0 else 1 + count * times
         if outcomes > MOST_COUNTS and len({level for level, *_ in levels}) > 1:
             return None
@@ -483,6 +501,7 @@ class LevelsRelease(Release):
     def scale(self) -> float:
         variance = 0.0
         for level, _, times in self.levels:
+            # of a loss that is +level or -level by randomised response, about its mean
             variance += times * level * math.tanh(level / 2)
         return math.sqrt(variance)
 
@@ -528,6 +547,7 @@ class RenyiRelease(Release):
 
     def delta(self, epsilon: Floats, direction: str, *, refine: bool = True) -> Floats:
         def log_delta(alpha: Floats, divergence: Floats) -> Floats:
+            # log delta at each order, Proposition 12
             spent = (alpha - 1) * (divergence - epsilon[..., None])
             return spent - np.log(alpha - 1) + alpha * np.log1p(-1 / alpha)
 
@@ -540,6 +560,7 @@ class RenyiRelease(Release):
         return self.delta(epsilon, direction, refine=False)
 
     def epsilon(self, delta: Floats) -> Floats:
+        # the delta that is left when the failure is paid for
         left = np.maximum(0.0, delta - self._failure) / max(1 - self._failure, UNLIKELY)
         # delta = 0: no order gives a finite epsilon
         with np.errstate(divide="ignore"):
@@ -557,6 +578,7 @@ class RenyiRelease(Release):
         return RenyiRelease(found.curve, found.failure)
 
     def group(self, size: int) -> Release:
+        # zCDP of a group grows with the square of its size (Bun and Steinke 2016)
         if isinstance(self._curve, Line) and not self._failure:
             return RenyiRelease(Line(size**2 * self._curve.rho))
         return super().group(size)
@@ -585,6 +607,7 @@ class ConvertedRelease(Release):
     def delta(self, epsilon: Floats, direction: str) -> Floats:
         rho = self._rho
         if self._moments is None:
+            # the best real l is (epsilon - rho) / (2 rho)
             exponent = -(np.maximum(epsilon - rho, 0.0) ** 2) / (4 * rho)
         else:
             spent = rho * (self._moments + 1) - epsilon[..., None]
@@ -621,6 +644,7 @@ class LossDistribution(Release):
         self._infinite = [min(1.0, half.infinite) for half in halves]
 
     def delta(self, epsilon: Floats, direction: str) -> Floats:
+        # losses of either direction are under the distribution that it begins with
         half = DIRECTIONS.index(direction)
         return floats(
             np.minimum(1.0, self._infinite[half] + self._tails[half](epsilon))
@@ -659,6 +683,7 @@ class LeastRelease(Release):
 
     def renyi(self) -> Renyi:
         found = [bound.renyi() for bound in self.bounds]
+        # a curve without failure is worth more than a smaller one with it
         failure = min(each.failure for each in found)
         curves = [each.curve for each in found if each.failure == failure]
         return Renyi(Smallest(tuple(curves)), failure)
@@ -709,9 +734,11 @@ class ComposedRelease(LeastRelease):
                 wholes.append((ComposedRelease([(part, times)]), 1))
             else:
                 wholes.append((part, times))
+        # otherwise the first bound is this one
         if len(wholes) > 1 and wholes != self._parts:
             bounds.append(LossDistribution(losses_of(wholes)))
         level, lost = self.ceiling()
+        # losses on a grid never reach delta = 0, a pure level does
         if math.isfinite(level):
             bounds.append(LevelsRelease(((level, lost, 1),)))
         return tuple(bounds)
@@ -758,6 +785,7 @@ def added(terms: Terms) -> Renyi:
         parts.append((times, found.curve))
         failures.append((times, found.failure))
     curve: Curve = Tabulated(Total(tuple(parts)))
+    # zCDP stays zCDP: a line needs no table
     if all(isinstance(each, Line) for _, each in parts):
         curve = Line(float(curve(np.ones(()))))
     return Renyi(curve, at_least_once(failures))
@@ -769,6 +797,7 @@ def together(terms: Terms) -> Release:
     """
     families: dict[Hashable, Terms] = {}
     for part, times in terms:
+        # a part without a family is one by itself, shared by its equals
         families.setdefault(part.family or part, []).append((part, times))
     merged: Terms = []
     for family in families.values():
@@ -779,6 +808,7 @@ def together(terms: Terms) -> Release:
             for part, times in family:
                 counted[part] = counted.get(part, 0) + times
             merged += counted.items()
+        # nothing else to compose with: the exact result is the whole
         elif len(families) == 1:
             return found
         else:
@@ -799,6 +829,7 @@ def losses_of(terms: Terms) -> tuple[Losses, Losses]:
             parts.append(on_grid(atoms, interval).times(times))
         return total(parts)
 
+    # where no part knows a direction, one sum serves both
     remove = summed(0)
     if all(part.symmetric for part, _ in terms):
         return remove, remove
@@ -812,6 +843,7 @@ def randomised_responses(epsilon: float, times: int) -> tuple[Floats, Floats, fl
     if epsilon == 0:
         return np.zeros(1), np.ones(1), 0.0
     true = float(special.expit(epsilon))  # probability of a true answer, under P
+    # every true answer adds epsilon to the loss, every other one takes it off
     heads, masses, lost = binomial_counts(times, true, MOST_COUNTS)
     with np.errstate(over="ignore"):
         losses = np.minimum(epsilon * (2 * heads - times), 1e308)
@@ -830,8 +862,10 @@ def binomial_counts(
     """
     drawn = scipy.stats.binom(trials, probability)
     counts = range(trials + 1)
+    # the numbers between the two tails that are too unlikely to matter
     first = bisect_left(counts, True, key=lambda count: drawn.cdf(count) > UNLIKELY)
     last = bisect_left(counts, True, key=lambda count: drawn.sf(count) <= UNLIKELY)
+    # from the last one downwards, so that each group is counted as its largest number
     stride = math.ceil((last - first + 1) / most)
     found = np.arange(last, first - 1, -stride)[::-1]
     with np.errstate(under="ignore"):
@@ -852,6 +886,7 @@ def _interval(atoms: Atoms, scale: float) -> float:
     """
     span = float(np.ptp(trimmed(atoms)[0]))
     interval = natural_interval(scale)
+    # a coarser grid costs accuracy, never safety: losses are rounded up
     for cells, part in COARSER:
         while span > cells * interval and interval <= part * scale:
             interval *= 2
@@ -866,5 +901,6 @@ def at_least_once(parts: Iterable[tuple[float, float]]) -> float:
     for times, probability in parts:
         if probability >= 1:
             return 1.0
+        # log1p and expm1, as probabilities may be below the rounding of 1
         missed += times * math.log1p(-probability)
     return -math.expm1(missed) + 0.0

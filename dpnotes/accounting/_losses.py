@@ -70,6 +70,8 @@ class Losses:
             masses[offset : offset + len(result.masses)] = result.masses
             even = masses[::2].copy()
             odd = masses[1::2]
+            # the fraction that keeps the mass under Q as well, so that no delta changes
+            # at the nodes
             up = math.expm1(-result.interval) / math.expm1(-2 * result.interval)
             even += (1 - up) * odd
             even[1:] += up * odd[:-1]
@@ -90,6 +92,7 @@ class Losses:
         """Distribution of the sum of two independent losses, on a grid of suitable
         step.
         """
+        # a sum of two losses need not be finer than its own standard deviation asks
         interval = max(self.interval, other.interval)
         wanted = math.hypot(self.std, other.std) / CELLS
         while 2 * interval <= wanted:
@@ -97,6 +100,7 @@ class Losses:
         one = self.coarser(interval)
         two = other.coarser(interval)
         infinite = one.infinite + two.infinite - one.infinite * two.infinite
+        # direct sums are of positive terms and lose no digits
         if min(len(one.masses), len(two.masses)) <= DIRECT:
             masses = np.convolve(one.masses, two.masses)
             cut = CUT
@@ -112,6 +116,7 @@ class Losses:
         """Distribution of the sum of ``times`` independent losses: by doubling, or
         at once on a large grid.
         """
+        # doubling would be quadratic in so many points
         if times > 1 and len(self.masses) > DIRECT:
             return self._transformed(times)
         base = self
@@ -129,6 +134,8 @@ class Losses:
 
         first, found = common.self_convolve(self.masses, times, CUT_OF_TRANSFORMS)
         masses = floats(found)
+        # of the ends that self_convolve cuts off, and of the infinite losses of any
+        # part
         lost = CUT_OF_TRANSFORMS - math.expm1(
             times * math.log1p(-min(self.infinite, 1 - 1e-16))
         )
@@ -147,6 +154,7 @@ def total(parts: Iterable[Losses]) -> Losses:
     """Add independent losses, at each step the two with the smallest standard
     deviations.
     """
+    # of equal standard deviations the first comes first: losses have no order
     tie = count()
     heap = [(part.std, next(tie), part) for part in parts]
     heapq.heapify(heap)
@@ -175,6 +183,7 @@ def on_grid(atoms: Atoms, interval: float) -> Losses:
     # fraction that goes to the upper point
     upper = np.clip(np.expm1(-ahead) / np.expm1(-interval), 0.0, 1.0)
     place = (lower - lower.min()).astype(np.int64)
+    # one more point than places, for the upper neighbour of the last
     points = np.zeros(int(place.max()) + 2)
     np.add.at(points, place, masses * (1 - upper))
     np.add.at(points, place + 1, masses * upper)
@@ -200,6 +209,7 @@ def cut_ends(masses: Floats, cut: float) -> tuple[int, Floats, float]:
     """Masses without the ends that hold at most ``cut``: how many are cut off below,
     whose mass moves up, the masses that are left, and the mass cut off above.
     """
+    # from either end, so that small masses are not lost in large sums
     below = np.cumsum(masses)
     above = np.cumsum(masses[::-1])
     low = int(np.searchsorted(below, cut, "right"))

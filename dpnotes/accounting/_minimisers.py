@@ -190,6 +190,7 @@ def minimiser_sensitivity(
     tolerance = check.real("gradient_tolerance", gradient_tolerance)
     adjacency = check.one_of("adjacency", adjacency, ADJACENCIES)
     objective = check.one_of("objective", objective, ("mean", "sum"))
+    # a replaced record takes its gradient away and brings another
     records = 2
     if adjacency == "zero-out" or (adjacency, objective) == ("add-remove", "sum"):
         records = 1
@@ -295,6 +296,7 @@ def prediction_sensitivity_sigma(
     once = gaussian_sigma(epsilon, delta, sensitivity=sensitivity)
     if analysis == "tight":
         return math.sqrt(answers) * once
+    # an answer at a time, each with an equal part of epsilon and delta
     basic = gaussian_sigma(epsilon / answers, delta / answers)
     return sensitivity * min(basic, advanced_sigma(epsilon, delta, answers))
 
@@ -306,10 +308,12 @@ def advanced_sigma(epsilon: float, delta: float, answers: int) -> float:
     low = 1e-9
     high = 1 - 1e-9
     least = math.inf
+    # a grid of fractions, then finer ones around its best
     for _ in range(ROUNDS):
         fractions = np.linspace(low, high, GRID)
         slack = np.log(1 / (fractions * delta))
         roots = np.sqrt(slack + epsilon) + np.sqrt(slack)
+        # the epsilon of one answer, sqrt(2 / B) (sqrt(slack + epsilon) - sqrt(slack))
         each = np.sqrt(2 / answers) * epsilon / roots
         sigmas = np.asarray(gaussian_sigma(each, (1 - fractions) * delta / answers))
         best = int(sigmas.argmin())
@@ -350,6 +354,7 @@ class Shifts:
         """Bound on the probability that a loss exceeds ``mu^2 / 2 + mu z``; for one
         record it is exact.
         """
+        # a vertex for each class other than the label
         others = self.n_classes - 1
         if not self.exchanged:
             return _tail_of_largest(z, others)
@@ -357,6 +362,7 @@ class Shifts:
         # of either record alone
         counts = np.array([others, others * (others - 1.0), 2 * others])
         lengths = np.array([1.0, math.sqrt(0.75), 0.5])
+        # a union bound over the differences of vertices, by their lengths
         low = (self.mu / 2 + z[..., None]) / lengths - self.mu * lengths / 2
         return np.asarray(np.minimum(1.0, special.ndtr(-low) @ counts))
 
@@ -367,6 +373,7 @@ class Shifts:
         mu = self.mu
         with np.errstate(over="ignore"):
             z = np.minimum(epsilon / mu - mu / 2, 1e100)
+        # beyond it the integrand is below rounding: e^-40, or a normal tail
         width = np.minimum(40 / mu, FAR + np.maximum(-z, 0.0))
         width = np.minimum(width, 40 / np.maximum(z, 1.0))
         s = width[..., None] * (1 + NODES) / 2
@@ -390,10 +397,12 @@ class PerturbedLoss(Release):
     never_pure = True
 
     def delta(self, epsilon: Floats, direction: str) -> Floats:
+        # the volume is paid first, the noise has the rest
         left = epsilon - self._spent(direction)
         above = self.shifts.delta(np.maximum(left, 0.0))
         if not self.shifts.exchanged:
             return above
+        # if the volume alone is more than epsilon
         below = 1 - np.exp(np.minimum(left, 0.0)) * (1 - above)
         return np.where(left < 0, below, above)
 
@@ -607,14 +616,18 @@ def objective_perturbation(
             f" adjacency={adjacency!r}"
         )
     # where log det <= (C - 1) log(1 + norm^2 / (C regulariser)) is epsilon / 2
+    # a regulariser below this one would spend more than half of epsilon on the volume
     growth = math.expm1(min(700.0, epsilon / (2 * (n_classes - 1))))
     least = norm**2 / (n_classes * growth)
     reach = (1 + exchanged) * norm
     if analysis != "tight":
         published = n_classes * norm**2 / epsilon if analysis == "published" else None
+        # a union bound over both records, if two are exchanged
         each = delta / (1 + exchanged)
         return _half_each(epsilon, each, n_classes, LIMIT * reach, least, published)
+    # the problem's own regulariser may be enough
     added = max(0.0, least - regulariser)
+    # the margin is for the rounding of the difference
     left = epsilon * (1 - 1e-15) - volume_loss(regulariser + added, n_classes, norm)
     if delta == 0:
         return ObjectiveNoise(added, rate=left / (2 * reach), per_class=True)
@@ -691,10 +704,12 @@ def _half_each(
     regulariser = least if published is None else published
     if delta == 0:
         return ObjectiveNoise(regulariser, rate=epsilon / (2 * shift))
+    # <b, g> exceeds t sigma K with probability delta at most
     t = gradient_quantile(delta, n_classes=n_classes)
     sufficient = shift * (t + math.sqrt(t * t + epsilon)) / epsilon
     if published is None:
         return ObjectiveNoise(regulariser, sigma=sufficient)
+    # Theorem 4 of the paper
     sigma = shift / epsilon * math.sqrt(8 * math.log(2 / delta) + 4 * epsilon)
     left = epsilon - volume_loss(regulariser, n_classes, shift / LIMIT)
     shifts = Shifts(shift / sigma, n_classes, exchanged=False)
@@ -708,9 +723,11 @@ def _largest_shift(
     """Largest ``mu`` of :class:`Shifts` for the pair, between those by a union bound
     and for a single shift.
     """
+    # shifts that a union bound counts
     count = (n_classes + 1 if exchanged else 1) * (n_classes - 1)
     deltas = delta * (1 - 10 * MARGIN) / np.array([count, 1.0])
     ends = largest_mu(np.full(2, epsilon), np.minimum(LARGEST_DELTA, deltas))
+    # low is enough in every round: mu errs to the private side
     low, high = np.log(ends).tolist()
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
@@ -732,6 +749,7 @@ def _largest_table(others: int) -> Any:
     """
     z = np.arange(LOWEST, HIGHEST + STEP / 2, STEP)
     u = np.arange(-HIGHEST, 12.0, 0.1)
+    # 1 - Phi^others, given u_0, without losing a small chance
     missed = -np.expm1(others * special.log_ndtr(math.sqrt(2) * z[:, None] + u))
     chances = missed @ scipy.stats.norm.pdf(u) * 0.1
     return scipy.interpolate.make_interp_spline(z, np.log(chances), k=7)

@@ -181,13 +181,17 @@ class PrivacyProfile:
     ) -> None:
         self._release = release
         self._parameters = dict(parameters)
+        # a mechanism with a delta of its own, as approximate, is told at that delta
         self._asked = self._parameters.get("delta") if asked is None else asked
         self._exactness = exactness
+        # what a constructor calls exact may have become a bound by composition
         if exactness == "exact" and release.bounds_only:
             self._exactness = "upper bound"
         if release.remark:
+            # composed again, the remark is still told once
             earlier = remark.removesuffix(release.remark).rstrip("; ")
             remark = joined([earlier, release.remark])
+        # past __setattr__, which refuses public names
         vars(self).update(
             mechanism=mechanism,
             adjacency=check.one_of("adjacency", adjacency, ADJACENCIES),
@@ -434,6 +438,7 @@ class PrivacyProfile:
         times = check.at_least_one("times", times)
         if times == 1:
             return self
+        # counted, not repeated: a million releases are as quick as two
         terms = [(part, each * times) for part, each in self._release.terms()]
         return PrivacyProfile(together(terms), **self._about("times", times))
 
@@ -473,6 +478,8 @@ class PrivacyProfile:
         """
         orders = check.array("alpha", alpha, low=1.0, open_low=True, finite=True)
         found = self._release.renyi()
+        # with any probability an output that the other data set excludes: no order is
+        # finite
         if found.failure > 0:
             return like_input(np.full(orders.shape, np.inf))
         return like_input(floats(found.curve(orders)))
@@ -596,6 +603,7 @@ class PrivacyProfile:
                 f"adjacency={adjacency!r} follows from {self.adjacency!r} only if"
                 f" {condition}; if that is true, pass assumed=True"
             )
+        # what had to hold becomes part of the guarantee
         words = joined([self.assumption, condition])
         return self.group(size)._relabelled(adjacency).with_(assumption=words)
 
@@ -618,6 +626,7 @@ class PrivacyProfile:
         Steps stay in their order; consecutive steps of one kind are described together.
         """
         given = dict(self._parameters)
+        # dicts keep their order, and so the order of the steps
         last = next(reversed(given), "")
         if count > 1 and step_of(last) == step:
             given[last] *= count
@@ -636,6 +645,7 @@ class PrivacyProfile:
         """
         told = self._about()
         del told["asked"]
+        # as they show, not as they are stored
         told.update(exactness=self.exactness, advantage=self.advantage)
         return {name: plain(value) for name, value in told.items()}
 
@@ -648,6 +658,7 @@ class PrivacyProfile:
         return format(self)
 
     def __format__(self, delta: str) -> str:
+        # of f"{profile:1e-6}", of the parameters, or 1e-5
         asked = float(delta or self._asked or ASKED)
         return self._text(self._headline(asked if asked < 1 else ASKED))
 
@@ -808,14 +819,18 @@ def _least_mu(release: Release) -> float:
     """
     if isinstance(release, GaussianRelease):
         return release.mu
+    # no Gaussian noise covers a record that is revealed more often than that
     if release.worst(np.array(LAST)) > FAILURE:
         return float("inf")
+    # mu may have several maxima over epsilon: a wide grid, then finer ones around its
+    # best
     grid = np.concatenate([[0.0], np.geomspace(FIRST, _last(release), POINTS)])
     for _ in range(ROUNDS):
         found = _mu_at(release, grid)
         index = int(found.argmax())
         last = len(grid) - 1
         grid = np.linspace(grid[max(index - 1, 0)], grid[min(index + 1, last)], 41)
+    # what the finest grid may miss
     return float(found.max() * (1 + 1e-9))
 
 
@@ -829,6 +844,7 @@ def _mu_at(release: Release, epsilon: Floats) -> Floats:
     """Mu of the Gaussian noise with this delta; near delta = 1 from above, by 1 -
     delta <= 2 Phi(epsilon/mu - mu/2).
     """
+    # the delta that Gaussian noise has to cover
     left = release.worst(epsilon) - FAILURE
     found = largest_mu(epsilon, np.clip(left, 1e-300, LARGEST_DELTA))
     low = -special.ndtri(np.clip(1 - left, 1e-300, 1.0) / 2)
@@ -846,6 +862,7 @@ def _regret(release: Release, mu: float) -> float:
     alpha = np.concatenate(
         [[0.0], np.geomspace(1e-12, 0.5, ALPHAS), np.linspace(0.5, 1.0, ALPHAS)[1:]]
     )
+    # both curves fall: the least kappa is found at each alpha by halving
     own = release.tradeoff(alpha)
     covered = np.zeros_like(alpha)
     if np.isfinite(mu):

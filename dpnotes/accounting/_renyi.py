@@ -122,12 +122,14 @@ def best_order(
     The objective takes orders of shape [orders] or [*shape, 1], and returns values that
     broadcast to [*shape, orders].
     """
+    # a grid first: the objective can have several local minima
     values = np.broadcast_to(objective(ORDERS, curve(ORDERS)), (*shape, len(ORDERS)))
     values = np.where(np.isnan(values), np.inf, values)
     index = values.argmin(-1)[..., None]
     best = np.take_along_axis(values, index, -1)
     if not refine:
         return floats(best[..., 0])
+    # golden sections in log(alpha - 1), between the neighbours of the best of the grid
     low = np.log(ORDERS[np.maximum(index - 1, 0)] - 1)
     high = np.log(ORDERS[np.minimum(index + 1, len(ORDERS) - 1)] - 1)
     left = high - GOLDEN * (high - low)
@@ -141,12 +143,14 @@ def best_order(
     f_right = value_at(right)
     for _ in range(REFINEMENTS):
         best = np.fmin(best, np.fmin(f_left, f_right))
+        # the minimum lies on the side of the smaller value
         smaller = f_left < f_right
         low = np.where(smaller, low, left)
         high = np.where(smaller, right, high)
         step = GOLDEN * (high - low)
         place = np.where(smaller, high - step, low + step)
         value = value_at(place)
+        # one of the two inner points is used again, so that each round costs one value
         left, right = np.where(smaller, place, right), np.where(smaller, left, place)
         f_left, f_right = (
             np.where(smaller, value, f_right),
@@ -191,11 +195,14 @@ def sampled_gaussian_rdp(sigma: ArrayLike, rate: ArrayLike, alpha: ArrayLike) ->
     Mironov, Talwar and Zhang (2019), Theorem 4 and Section 3.3; the integral is
     computed by quadrature.
     """
+    # one flat list of cases, so that cases of like size share a grid
     sigma, rate, alpha = np.broadcast_arrays(*(floats(x) for x in (sigma, rate, alpha)))
     shape = sigma.shape
     sigma = sigma.ravel()
     rate = rate.ravel()
     alpha = alpha.ravel()
+    # first an upper bound that holds for all; exact moments then replace it where a
+    # grid suffices
     exponent = (alpha - 1) / (2 * sigma**2)
     moment = alpha * np.logaddexp(np.log1p(-rate), np.log(rate) + exponent)
     small = exponent < 1
@@ -205,6 +212,7 @@ def sampled_gaussian_rdp(sigma: ArrayLike, rate: ArrayLike, alpha: ArrayLike) ->
     size = np.searchsorted(NODES, (alpha + 2 * REACH * sigma) / spacing)
     for index in range(len(NODES)):
         members = np.flatnonzero(size == index)
+        # as many cases at once as fit into the cache
         rows = max(1, int(CHUNK / NODES[index]))
         for start in range(0, len(members), rows):
             some = members[start : start + rows]
@@ -222,6 +230,7 @@ def _log_moment(sigma: Floats, rate: Floats, alpha: Floats, nodes: int) -> Float
     """Logarithm of E[(P/Q)^alpha] for columns [rows, 1] of parameters, each with its
     own nodes; gives [rows].
     """
+    # the trapezoidal rule, which converges geometrically for an analytic integrand
     grid = np.linspace(0.0, 1.0, nodes)
     width = alpha + 2 * REACH * sigma
     z = width * grid - REACH * sigma
@@ -231,9 +240,11 @@ def _log_moment(sigma: Floats, rate: Floats, alpha: Floats, nodes: int) -> Float
         - 0.5 * np.log(2 * np.pi)
         - 0.5 * (z / sigma) ** 2
     )
+    # log of the likelihood ratio of the noise alone, N(1, sigma^2) to N(0, sigma^2)
     lift = (z - 0.5) / sigma**2
     ratio = rate * np.expm1(np.minimum(lift, 600.0))  # P/Q - 1
     power = np.log1p(ratio)
+    # beyond e^600 the rest of the mixture does not matter
     if (lift > 600.0).any():
         power = np.where(lift > 600.0, np.log(rate) + lift, power)
     power *= alpha
@@ -248,6 +259,8 @@ def _log_moment(sigma: Floats, rate: Floats, alpha: Floats, nodes: int) -> Float
         ratio = ratio[tiny]
         order = alpha[tiny]
         with np.errstate(over="ignore", invalid="ignore"):
+            # x^order - 1 - order (x - 1) near x = 1, without a difference of near
+            # equals
             series = 1 + (order - 2) / 3 * ratio * (1 + (order - 3) / 4 * ratio)
             series *= order * (order - 1) / 2 * ratio**2
             exact = np.expm1(power) - order * ratio

@@ -59,6 +59,7 @@ class MixtureRelease(Release):
 
     def __post_init__(self) -> None:
         base = self.base
+        # the dataclass is frozen; both facts are those of the base
         vars(self).update(never_pure=base.never_pure, attained=base.attained)
 
     def delta(self, epsilon: Floats, direction: str) -> Floats:
@@ -68,6 +69,7 @@ class MixtureRelease(Release):
         # 1 - e^epsilon (1 - rate), in [0, rate]
         left = -np.expm1(np.minimum(epsilon + np.log1p(-rate), 0.0))
         with np.errstate(divide="ignore"):
+            # e2 of the docstring, in logarithms
             raised = np.maximum(0.0, epsilon + np.log(rate) - np.log(left))
         inner = self.base.delta(np.where(left > 0, raised, 0.0), "add")
         return floats(np.where(left > 0, left * inner, 0.0))
@@ -103,6 +105,7 @@ class ExchangeRelease(Release):
         self.never_pure = groups[0].never_pure
 
     def delta(self, epsilon: Floats, direction: str) -> Floats:
+        # the same level for all numbers of copies: that of a record drawn at all
         inner = unamplified(epsilon, self._rate)
         total = np.full_like(epsilon, self._lost)
         for mass, group in zip(self._masses, self._groups, strict=True):
@@ -129,6 +132,7 @@ class OverlapRelease(Release):
         self._mu = mu
 
     def delta(self, epsilon: Floats, direction: str) -> Floats:
+        # inf - inf is no number
         finite = np.minimum(epsilon, LARGEST)
         inner = unamplified(finite, self._rate)
         found = self._rate * _against_two(
@@ -148,6 +152,7 @@ def _against_two(epsilon: Floats, weight: Floats, u: float, w: float) -> Floats:
         return epsilon + other - (u * z - u * u / 2)
 
     # with one of the two alone
+    # the threshold of the likelihood-ratio test lies between those against either alone
     ends = (epsilon + u * u / 2) / u, (epsilon + u * u / 2 - w * w / 2) / (u - w)
     low = np.minimum(*ends)
     high = np.maximum(*ends)
@@ -156,6 +161,7 @@ def _against_two(epsilon: Floats, weight: Floats, u: float, w: float) -> Floats:
         above = missing(middle) > 0
         low = np.where(above, middle, low)
         high = np.where(above, high, middle)
+    # P1 beyond the threshold, less e^epsilon times the mixture there
     own = special.log_ndtr(u - high)
     other = np.logaddexp(
         log_weights[0] + special.log_ndtr(-high),
@@ -235,6 +241,7 @@ def bagging(
     analysis = check.one_of("analysis", analysis, ("tight", "published"))
     n = check.at_least_one("n", n)
     subsample = check.at_least_one("subsample", subsample)
+    # draws in all, of which each is of one record
     drawn = n_models * subsample
     if not replace and subsample > n:
         raise ValueError(
@@ -400,6 +407,7 @@ def amplified(epsilon: float, rate: float) -> float:
     """Return log(1 + rate (e^epsilon - 1)), the level into which amplification turns
     the base's level ``epsilon``.
     """
+    # amplification is at most log(1 / rate), which is lost beside so large a level
     if epsilon > LARGEST_EXPONENT:
         return epsilon
     return math.log1p(rate * math.expm1(epsilon)) * (1 + 1e-15)
@@ -454,7 +462,9 @@ def _copies(n: int, subsample: int) -> tuple[Floats, Floats, float]:
     """Numbers of times that a record is drawn with replacement, their probabilities,
     and the probability of all larger numbers.
     """
+    # with replacement each draw is this record with probability 1 / n
     copies, masses, lost = binomial_counts(subsample, 1 / n, MOST_GROUPS)
+    # not to be drawn reveals nothing
     if copies[0] == 0:
         copies = copies[1:]
         masses = masses[1:]

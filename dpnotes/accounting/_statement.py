@@ -168,6 +168,7 @@ class PrivacyStatement:
             written = _written(content)
             digest = content["digest"]
             found = _digest(content)
+            # what has no page is no statement
             page(content, TITLES, whole=False)
         except (
             ValueError,
@@ -184,6 +185,7 @@ class PrivacyStatement:
                 "json must have the digest of its content, got another one: the"
                 " statement was changed"
             )
+        # in the one form that has this digest, whatever white space was given
         object.__setattr__(self, "json", written)
 
     @property
@@ -272,6 +274,7 @@ class PrivacyStatement:
                 "the statement must describe a profile, got no valid description:"
                 f" {error}"
             ) from error
+        # a declaration: the profile does not know it
         public = content["protection"]["records"] == PUBLIC
         wrong = []
         for section, made in _derived(profile, n_public=public).items():
@@ -285,6 +288,7 @@ class PrivacyStatement:
         levels.append(("advantage", stated["profile"]["advantage"]))
         for name, told in levels:
             level = math.inf if told == "infinity" else float(told)
+            # not below, so that NaN is wrong, too
             if not level >= figures[name] * (1 - PRECISION) - ABSOLUTE:
                 wrong.append(name)
         for pair in stated["asked"] + stated["pairs"]:
@@ -380,6 +384,7 @@ def statement(
     asked += _pairs(epsilons, profile.delta(epsilons))
     made = _derived(profile, n_public=n_public)
     free = made["protection"]["records"] == PUBLIC
+    # a public number is released as it is
     listed = ["the number of records", *unprotected] if free else list(unprotected)
     content = {
         "form": FORM,
@@ -396,6 +401,7 @@ def statement(
         "audit": _audited(audit, profile, n_public),
         "not_protected": NOT_PROTECTED,
     }
+    # tuples become lists, as they will be when the statement is read again
     content = json.loads(json.dumps(plain(content), allow_nan=False))
     return PrivacyStatement(json.dumps({**content, "digest": _digest(content)}))
 
@@ -432,6 +438,7 @@ def _unit(profile: PrivacyProfile) -> str:
         count for name, count in profile.parameters.items() if step_of(name) == "group"
     ]
     size = math.prod(groups)
+    # the adjacency that the constructor was told
     first = profile.parameters.get("adjacency", profile.adjacency)
     if profile.adjacency == "replace-one" != first:
         size //= 2  # exchanging is removing and adding
@@ -444,6 +451,7 @@ def _unit(profile: PrivacyProfile) -> str:
 
 def _refuse_private(profile: PrivacyProfile, n_public: bool) -> None:
     """Raise ValueError if a page with the profile would show private information."""
+    # of parts within parts, too
     names = {name for name, value in _entries(profile.parameters) if value is not None}
     if profile.status == "per-instance" or names & set(PRIVATE):
         raise ValueError(
@@ -466,6 +474,7 @@ def _audited(audit: Any, profile: PrivacyProfile, n_public: bool) -> dict[str, s
         _refuse_private(audit.claim, n_public)
         told = audit.claim.to_dict()
         own = profile.to_dict()
+        # an audit of another profile tells nothing certain of this one
         same = all(
             told[name] == own[name] for name in ("mechanism", "parameters", "adjacency")
         )

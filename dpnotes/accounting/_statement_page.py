@@ -58,6 +58,7 @@ def page(content: Mapping[str, Any], titles: Mapping[str, Any], *, whole: bool) 
     parts.append(f"<p><b>Digest</b> <code>{digest}</code> (SHA-256, no signature)</p>")
     parts.append(f'<p class="sign">{SIGNED}</p>')
     body = "\n".join(parts)
+    # its own style, as the page may stand within another one
     inner = f"<style>\n{STYLE}</style>\n<section class='dp-statement'>\n{body}\n"
     inner += "</section>\n"
     if not whole:
@@ -95,6 +96,7 @@ def _lead(content: Mapping[str, Any]) -> list[tuple[str, str]]:
     unit = content["protection"]["unit"]
     told = guarantee["profile"]
     no_epsilon = all(pair["epsilon"] == "infinity" for pair in guarantee["pairs"])
+    # some test may be right each time, at every epsilon
     certain = guarantee["advantage"] == 1 and no_epsilon
     warnings = {
         "This guarantee is refuted: its figures were claimed, but they do not hold.": (
@@ -108,6 +110,7 @@ def _lead(content: Mapping[str, Any]) -> list[tuple[str, str]]:
         " seed.": told["implementation"] == "reproducible",
     }
     lines = [("lead warn", warning) for warning, holds in warnings.items() if holds]
+    # then there is no true bound to tell
     if told["exactness"] == "claimed" or certain:
         return lines
     done = "exchanged" if told["adjacency"] == "replace-one" else "used"
@@ -194,6 +197,7 @@ def _printable(text: str) -> str:
     """
 
     def kept(one: str) -> bool:
+        # a text that reorders its page could show another one than it is
         apart = unicodedata.category(one) in CONTROL
         return one in "\n\t" or not (apart or unicodedata.bidirectional(one) in BIDI)
 

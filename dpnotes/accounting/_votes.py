@@ -178,6 +178,7 @@ def soft_vote_beta(
         basic = epsilon / answers
         if delta == 0.0:
             return basic
+        # beta'' of Theorem 8
         log_inverse = -math.log(delta)
         # sqrt(a + epsilon) - sqrt(a), without a difference of near equals
         advanced = epsilon / (math.sqrt(log_inverse + epsilon) + math.sqrt(log_inverse))
@@ -187,6 +188,7 @@ def soft_vote_beta(
         basic = math.nextafter(basic, 0.0)
     if delta == 0.0:
         return basic
+    # rho = answers beta^2 / 2, by the bounded range of 2 beta
     beta = math.sqrt(2 * largest_rho(epsilon, delta) / answers)
     while beta > basic and soft_vote(beta=beta, answers=answers).delta(epsilon) > delta:
         beta *= 1 - 1e-12  # rounding only: the order found is valid for the rho found
@@ -606,6 +608,7 @@ def _aggregate(
     """Profile of answers of squared mu 2 / sigma^2 each (``votes`` so often) and
     comparisons of ``compared`` in all.
     """
+    # Gaussian releases compose by the sum of their squared mu
     total = answers * (1 if votes is None else len(votes)) * (2 / sigma**2) + compared
     if votes is not None:
         source = (
@@ -618,6 +621,7 @@ def _aggregate(
             "source": source,
         }
         curve = Tabulated(_DataDependent(votes, sigma))
+        # the comparisons are charged for the worst case, as a line of zCDP
         dependent = RenyiRelease(Total(((answers, curve), (1, Line(compared / 2)))))
         return PrivacyProfile(
             LeastRelease((dependent, GaussianRelease(math.sqrt(total)))), **about
@@ -677,9 +681,12 @@ class _DataDependent:
     """
 
     def __init__(self, votes: Floats, sigma: float) -> None:
+        # Proposition 7: the sum over the other classes of the chance to overtake the
+        # winner
         leads = votes.max(-1, keepdims=True) - votes
         others = np.sort(leads, axis=-1)[:, 1:]  # all but one class of most votes
         exponents = special.log_ndtr(-others / (math.sqrt(2) * sigma))
+        # the winner is the likeliest answer, so has at least its equal share
         most = math.log1p(-1 / votes.shape[1])
         capped = np.minimum(special.logsumexp(exponents, axis=-1), most)
         # chance of another answer, at most
@@ -688,6 +695,7 @@ class _DataDependent:
 
     def __call__(self, alpha: Floats) -> Floats:
         mu = math.sqrt(2) / self._sigma
+        # [..., queries]: each query has its own q
         order = floats(alpha)[..., None]  # [..., queries]
         quantile = np.maximum(-special.ndtri_exp(self._log_q), 0.0)
         # where nothing is merged, or the doubles end, the bound is not used
@@ -703,10 +711,13 @@ class _DataDependent:
                     special.log_ndtr(power * mu - quantile),
                     special.log_ndtr(-power * mu - quantile),
                 )
+                # both distributions have one mass at the merged losses
                 merged = power * log_q + (1 - power) * log_p
                 excess = np.maximum(excess, np.logaddexp(scale + tails, merged))
             bound = excess / (order - 1)
         general = order / self._sigma**2
+        # above 1/2 the quantiles cross, and the general bound of Gaussian noise holds
+        # alone
         usable = (self._log_q < -math.log(2)) & ~np.isnan(bound)
         best = np.where(usable, np.fmin(bound, general), general)
         return np.asarray((best * self._repeats).sum(-1))
@@ -725,6 +736,7 @@ def largest_integer(valid: Callable[[int], bool]) -> int:
     false, stay false.
     """
     high = 1
+    # doubled until it fails, then halved between the last two
     while valid(high):
         high *= 2
     return high // 2 + bisect_left(

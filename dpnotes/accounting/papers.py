@@ -212,6 +212,7 @@ def _reached(
     """
     epsilon = check.positive("epsilon", epsilon)
     log_delta = _log_of(delta)
+    # the loop stops at the first sum whose best moment reaches epsilon
     moments = personalised_moments(MOMENTS, inverse_scale=inverse_scale)
     reached = float(((epsilon * MOMENTS + log_delta) / moments).max())
     return max(1, math.ceil(reached * per_square))
@@ -271,6 +272,7 @@ def personalised_epsilon(
     best = np.sqrt(-log_delta / (2 * beta**2 * totals))
     below = np.clip(np.floor(best), MOMENTS[0], MOMENTS[-1])
     result = np.full(sums.shape, np.inf)
+    # the bound is convex in the order: the best integers are the two beside the optimum
     for order in (below, np.minimum(below + 1, MOMENTS[-1])):
         moments = totals * personalised_moments(order, inverse_scale=beta)
         result = np.minimum(result, (moments - log_delta) / order)
@@ -384,6 +386,7 @@ def sgd_sensitivity(
     lipschitz = check.positive("lipschitz", lipschitz)
     smoothness = check.positive("smoothness", smoothness)
     learning_rate = check.positive("learning_rate", learning_rate)
+    # up to there a step moves no two points apart
     if learning_rate > 2 / smoothness:
         raise ValueError(
             f"learning_rate must be <= 2 / smoothness = {2 / smoothness:g}, got"
@@ -393,6 +396,7 @@ def sgd_sensitivity(
     batch_size = check.at_least_one("batch_size", batch_size)
     epochs = check.positive("epochs", epochs)
     if check.one_of("analysis", analysis, ANALYSES) == "tight":
+        # a pass that is begun may have visited the record already
         epochs = math.ceil(epochs)
     gradients = GRADIENTS[check.one_of("adjacency", adjacency, tuple(GRADIENTS))]
     return gradients * lipschitz * learning_rate * epochs / batch_size

@@ -189,8 +189,10 @@ def audit(
     norm = getattr(train, "norm", None)
     bound = float(norm) if isinstance(norm, Real) else None
     within = Domain.of(X.reshape(len(X), -1), y, domain, norm=bound, classes=classes)
+    # a canary may have a label that does not occur in y
     training = Training.of(train, within.labels)
     if claim is None and training.estimator is not None:
+        # one fit for its profile, which is the guarantee that the estimator states
         claim = getattr(last_of(training.fit(X, y, random_state)), "profile_", None)
     memory = {} if memory is None else memory
     runner = Runner(training, seconds, runs, random_state, memory)
@@ -207,6 +209,7 @@ def audit(
     )
     adjacency = "add-remove" if claim is None else claim.adjacency
     found, place = find_canaries(X, y, within)
+    # all canaries take the place of one record, so that the other records are the same
     others = np.arange(len(X)) != place
     empty = _empty(within.labels, X) if adjacency == "zero-out" else None
     neighbours = Neighbours(X[others], y[others], adjacency, empty)
@@ -254,11 +257,14 @@ class _Audit:
 
     def _plan(self, found: list[Canary]) -> dict[str, Any]:
         self._first_runs(found[0])
+        # what the budget still allows when a run's time is known
         left = self.runner.affordable
         needed = self._needed()
         if left < needed:
             raise ValueError(self._too_little(needed))
         plan = self._pilot(found, int(PILOT * left))
+        # runs of a kind; the rest of the budget is for what takes longer than it was
+        # timed
         count = min(int(PLANNED * self.runner.affordable / 2), MOST_RUNS)
         # runs of a kind between two looks at the clock
         step = max(1, count // 64, min(self.runner.batch, count // 8))
@@ -270,6 +276,7 @@ class _Audit:
         """
         alone: float = NO_CLAIM
         if self.claim is not None:
+            # the last look has most of what may fail
             level = (1 - self.confidence) * LOOKS[-1][1]
             alone = runs_needed(self.claim, confidence=1 - level)
         if math.isinf(alone):
@@ -277,6 +284,7 @@ class _Audit:
                 "claim must be a guarantee that runs can refute; this one allows a test"
                 " without errors"
             )
+        # of both kinds, with the pilot and its first runs
         return math.ceil(2 * alone / (PLANNED * (1 - PILOT))) + 4 * LEAST_PILOT
 
     def _too_little(self, needed: float) -> str:
@@ -307,6 +315,8 @@ class _Audit:
                 "train must run on the records without one of them, got"
                 f" {first.errors[0]}"
             )
+        # before any run is counted: workers that repeat each other would make a false
+        # refutation
         self.runner.check_copies(data, observer)
         if not first.names:
             raise ValueError(
@@ -325,12 +335,14 @@ class _Audit:
         """Find, in two rounds, the canary that scores distinguish best; return it,
         its scores and all candidates.
         """
+        # where the budget is small, fewer canaries are tried, each with enough runs
         part = FIRST_ROUND * budget
         while len(found) > 1 and part < LEAST_PILOT * self._data_sets(len(found)):
             found = found[:-1]
         seen = self._seen(found, part, ENOUGH[0])
         _check_randomness(seen)
         apart = [_apart(*pair) for pair in seen]
+        # the rest of the pilot is for those that scores tell apart best
         last = sorted(range(len(found)), key=lambda i: -apart[i][0])[:FINALISTS]
         more = self._seen([found[i] for i in last], budget - part, ENOUGH[1])
         promise = {}
@@ -340,8 +352,10 @@ class _Audit:
             seen[i] = members, others
             apart[i] = _apart(members, others)
             promise[i] = self._promise(members, others), apart[i][0]
+        # by the claim where the pilot already speaks against it, else by distance
         best = max(last, key=promise.__getitem__)
         members, others = seen[best]
+        # only scores that both kinds of runs have can be compared
         names = [name for name in members.names if name in others.names]
         if not names:
             none = "no score that runs with and without the canary have in common"
@@ -376,6 +390,7 @@ class _Audit:
             others.matrix(names),
             claim=self.claim,
             adjacency=self.neighbours.adjacency,
+            # pilot runs are few: half of them choose the event
             holdout=0.5,
         ).p_value
         return -math.log(max(p_value, 1e-300)) if p_value < PROMISING else 0.0
@@ -401,6 +416,7 @@ class _Audit:
         members = []
         for canary, own in zip(canaries, observers, strict=True):
             members += run(neighbours.with_(*canary.record), [own], count, closely=True)
+        # without a canary the data set is the same for all of them
         if neighbours.adjacency != "replace-one":
             data = neighbours.without(canaries[0])
             others = run(data, observers, count, closely=True)
@@ -428,6 +444,7 @@ class _Audit:
         report = None
         for fraction, part in LOOKS:
             upto = math.ceil(fraction * plan["count"])
+            # too few for a look, or the budget ended in between
             if upto < LEAST or not self._fill(kinds, upto, plan, pair, observer):
                 continue
             members, others = (np.concatenate(kind)[:upto] for kind in kinds)
@@ -435,6 +452,7 @@ class _Audit:
                 members,
                 others,
                 claim=self.claim,
+                # each look spends its part of what may fail
                 confidence=1 - part * (1 - self.confidence),
                 adjacency=self.neighbours.adjacency,
                 holdout=float(np.clip(HOLDOUT / upto, 0.02, 0.3)),
@@ -444,6 +462,7 @@ class _Audit:
             report = replace(report, part=part, confidence=self.confidence)
             if report.refuted:
                 break
+        # the budget ended before the first look
         if report is None:
             raise ValueError(self._too_little(self._needed()))
         remarks = report.remarks
@@ -476,6 +495,7 @@ class _Audit:
         if the budget ends before.
         """
         runner = self.runner
+        # blocks of runs have names, by which a resumed audit finds them again
         while (done := sum(map(len, kinds[0]))) < upto:
             size = min(upto - done, plan["step"])
             if runner.over and f"members {done} {size}" not in runner.memory:
@@ -527,6 +547,7 @@ def _check_labels(y: NDArray[Any], classes: Any, own: Any) -> None:
             "y must have labels among the classes of train, got none: all records would"
             " count as empty"
         )
+    # other libraries' estimators may fit numbers
     inferred = classes is None and isinstance(own, methods.PrivateClassifier)
     many = len(np.unique(y)) > check.MOST_CLASSES
     if inferred and many and y.dtype.kind in "iuf":
@@ -569,6 +590,7 @@ def _check_randomness(seen: Sequence[tuple[Runs, Runs]]) -> None:
         which may well be equal.
     """
     members, others = seen[0]
+    # None where results may be equal by chance
     prints = set(others.prints)
     if None in prints or len(prints) > 1 or len(set(members.prints)) > 1:
         return
@@ -576,6 +598,7 @@ def _check_randomness(seen: Sequence[tuple[Runs, Runs]]) -> None:
         "train must give results that differ with the seed, got the same result in all"
         f" {others.count} runs"
     )
+    # with a canary the result is still the same: the records do not matter, either
     if all(prints == set(runs.prints) for pair in seen for runs in pair):
         raise ValueError(
             f"{text}, with any canary and without a canary: does it use its seed and"
@@ -605,6 +628,7 @@ def _distance(one: Floats, other: Floats) -> float:
     the gap between distributions.
     """
     error = math.sqrt(1 / len(one) + 1 / len(other))
+    # a gap between distributions as the mu of Gaussian noise with this total variation
     gap = float(stats.ks_2samp(one, other, method="asymp").statistic)
     by_gap = 2 * float(special.ndtri((1 + min(max(gap - error, 0.0), 1 - 1e-9)) / 2))
     # a failed run has the score -inf
@@ -613,6 +637,7 @@ def _distance(one: Floats, other: Floats) -> float:
     if min(len(one), len(other)) < 2:
         return by_gap
     difference = float(abs(one.mean() - other.mean()))
+    # in standard deviations, as mu is; less an error, so that few runs promise less
     scale = math.sqrt((one.var() + other.var()) / 2)
     if scale <= 1e-12 * difference:
         return math.inf if difference > 0 else by_gap
@@ -631,6 +656,8 @@ def _direction(members: Floats | None, others: Floats | None) -> list[float] | N
     if not np.isfinite(variance).all() or not variance.any():
         return None
     apart = members.mean(axis=0) - others.mean(axis=0)
+    # where numbers vary most the difference tells least; a small ridge for those that
+    # hardly vary
     direction = apart / (variance + 1e-3 * variance.mean())
     length = float(np.linalg.norm(direction))
     if not 0 < length < math.inf:

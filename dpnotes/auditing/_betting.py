@@ -108,6 +108,8 @@ class Betting:
         self.claim = claim
         self.confidence = check.level("confidence", confidence)
         self.adjacency = runs_adjacency(claim, adjacency)
+        # epsilons of the claim at many deltas, and 0: the lines that it may be bet
+        # against
         levels = np.unique(np.append(np.asarray(claim.epsilon(DELTAS)), 0.0))
         epsilon = levels[levels < 50]
         ways = (None, None) if self.adjacency == "replace-one" else ("remove", "add")
@@ -149,8 +151,10 @@ class Betting:
                 " as -inf"
             )
         self._past.append((pair[0], pair[1]))
+        # the wealth as a logarithm, as it may exceed the largest double
         self._log_wealth += math.log1p(self._bet.stake * self._bet.payoff(*pair))
         self._highest = max(self._highest, self._log_wealth)
+        # a new bet is made of past pairs alone, before the next pair is seen
         if self.pairs >= self._next:
             self._next = max(self.pairs + 1, math.ceil(GROWTH * self.pairs))
             self._bet = self._best()
@@ -195,9 +199,12 @@ class Betting:
         q = p[::-1]
         factor = self._factor[:, None]
         delta = self._delta[..., None]
+        # mean and second moment of the payoff, by the rates of the past
         mean = p - factor * q - delta
         square = mean**2 + p * (1 - p) + factor**2 * q * (1 - q)
+        # the growth is largest near mean / second moment; the wealth stays positive
         stake = np.clip(mean / square, 0.0, STAKE / (factor + delta))
+        # mean of the logarithm over the four outcomes of a pair
         growth = (
             p * (1 - q) * np.log1p(stake * (1 - delta))
             + p * q * np.log1p(stake * (1 - factor - delta))

@@ -124,6 +124,7 @@ class Domain:
         least = np.clip(0.0, self.low, self.high)
         if np.linalg.norm(x) <= self.norm:
             return x
+        # from the box's nearest point to 0, which is in the ball if any point is
         along = x - least  # |least + t along| = norm
         a = along @ along
         b = least @ along
@@ -134,6 +135,7 @@ class Domain:
     @property
     def reach(self) -> float:
         """Largest norm of a record."""
+        # the farthest corner of the box
         corner = float(np.linalg.norm(np.maximum(np.abs(self.low), np.abs(self.high))))
         return min(self.norm, corner)
 
@@ -195,6 +197,7 @@ def find_canaries(
     means = np.tile(flat.mean(axis=0), (len(labels), 1))  # [C, d]
     for code in np.unique(codes):
         means[code] = flat[codes == code].mean(axis=0)
+    # the record that stands out most is a canary itself; all canaries take its place
     from_own = np.linalg.norm(flat - means[codes], axis=1)
     place = int(from_own.argmax())
     shape = X.shape[1:]
@@ -204,9 +207,11 @@ def find_canaries(
             planted = np.asarray(x).reshape(shape)
             found.append(Canary(GIVEN, planted, label, GIVEN, (X[place], y[place])))
         return found, place
+    # a label that few records share with the canary
     rarest = labels[np.bincount(codes, minlength=len(labels)).argmin()]
     farthest = np.linalg.norm(means[:, None] - flat, axis=2)  # [C, n]
     if len(labels) > 1:
+        # not the record's own label
         farthest[codes, np.arange(len(flat))] = -1.0
     relabelled = labels[farthest.argmax(axis=0)]  # of each record
     typical = int(from_own.argmin())
@@ -234,6 +239,7 @@ def find_canaries(
     found = []
     for kind, origin, x, label in records:
         planted = x.reshape(shape).astype(X.dtype)
+        # the opposite gradient, if the domain allows it
         mirrored = domain.within(-x).reshape(shape).astype(X.dtype)
         opposite = mirrored, label
         others = labels[labels != label]
@@ -272,11 +278,13 @@ def _quiet(X: Floats, domain: Domain) -> Floats:
     gradients, have least.
     """
     moving = np.flatnonzero(domain.high > domain.low)
+    # directions of little second moment: eigenvectors of the smallest eigenvalues
     second = X[:, moving].T @ X[:, moving] / len(X)
     vectors = np.linalg.eigh(second)[1][:, :QUIET].T
     ends = np.zeros((2 * len(vectors), X.shape[1]))
     ends[:, moving] = domain.reach * np.concatenate([vectors, -vectors])
     ends = np.stack([domain.within(end) for end in ends])
+    # as small as one record's share, so that empty directions stay finite
     ridge = (np.trace(second) / len(moving) + 1e-300) / len(X) * np.eye(len(moving))
     leverage = (
         ends[:, moving] * np.linalg.solve(second + ridge, ends[:, moving].T).T
@@ -288,6 +296,7 @@ def _rare_feature(X: Floats, domain: Domain) -> Floats:
     """Features of 0, or as near to it as the domain allows, except in the feature in
     which the records have least.
     """
+    # how far the domain lets each feature go
     extent = np.minimum(np.maximum(-domain.low, domain.high), domain.reach)
     held = np.where(
         extent > 0, np.square(X).sum(axis=0) / np.maximum(extent, 1e-300) ** 2, np.inf

@@ -146,6 +146,7 @@ class Observer:
         """
         budget = getattr(result, "budget_", None)
         if budget is not None:
+            # each answer has noise of its own, so the mean of all tells most
             asked = np.repeat(self.x[None], max(1, int(budget.left)), axis=0)
             answers = np.asarray(result.predict(asked))
             yield "answers with the label", float((answers == self.label).mean())
@@ -155,10 +156,12 @@ class Observer:
         code = classes.index(self.label) if self.label in classes else None
         if hasattr(result, "predict_proba"):
             of = 0.0 if code is None else np.ravel(result.predict_proba(at))[code]
+            # log-odds of 0 and 1 are infinite
             of = np.clip(of, SURE, 1 - SURE)
             yield "log-odds of the label", math.log(of) - math.log1p(-of)
         elif hasattr(result, "decision_function"):
             values = np.ravel(result.decision_function(at)).astype(np.float64)
+            # one margin for two classes is that of the second class
             if len(values) == 1 and len(classes) == 2:
                 yield "margin", float(values[0] if code == 1 else -values[0])
             elif code is not None and len(values) == len(classes):
@@ -209,6 +212,7 @@ def _numbers(result: Any) -> Iterator[Floats]:
             # a number that no fit sets
             yield np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)
         return
+    # a network's weights by their names
     items = _items(result.state_dict() if hasattr(result, "state_dict") else result)
     if items is not None:
         for _, item in items:

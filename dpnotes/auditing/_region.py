@@ -46,6 +46,7 @@ class Curve:
         delta = claim.delta(LEVELS)
         # delta comes down to its limit there, at once for a pure level
         end = int(np.argmax(delta <= delta[-1]))
+        # a corner of the claim's curve needs lines on both sides of it
         close = np.linspace(LEVELS[max(end - 1, 0)], LEVELS[max(end, 1)], CLOSE)
         epsilon = np.union1d(LEVELS, close)
         if claim.adjacency == "replace-one":
@@ -53,6 +54,7 @@ class Curve:
         else:
             remove = claim.delta(epsilon, direction="remove")
             add = claim.delta(epsilon, direction="add")
+        # steepest first: lines of one direction, then of the other one
         gradients = np.concatenate([np.exp(epsilon)[::-1], np.exp(-epsilon)])
         intercepts = np.concatenate([remove[::-1], 1 - np.exp(-epsilon) * (1 - add)])
         return cls(*_envelope(intercepts, gradients))
@@ -117,6 +119,7 @@ class Counts:
         The region misses the true pair with probability at most ``level``.
         """
         reach = stats.chi2.isf(level, 4) / 2  # -log kappa
+        # -log of one p-value; the other one has the rest of -log kappa
         steps = np.linspace(0.0, reach, size + 1)
         return self._fpr_of(steps)[..., 1:], self._tpr_of(reach - steps[:-1])
 
@@ -126,6 +129,7 @@ class Counts:
 
         The p-value is the level at which the claim's best point is still in the region.
         """
+        # denser near 0, where p-values decide
         steps = FARTHEST * np.linspace(0.0, 1.0, size + 1) ** 2
         fpr = self._fpr_of(steps)
         # the last has all that is left
@@ -136,6 +140,7 @@ class Counts:
             ours = np.log(
                 np.where(k > 0, special.betainc(k, n - k + 1, curve.most(fpr)), 1.0)
             )
+        # the claim's best point: the largest product of both p-values
         log_kappa = np.maximum((ours - steps[:-1]).max(-1), -FARTHEST)
         return np.asarray(
             np.minimum(0.0, log_kappa + np.log1p(-log_kappa)), dtype=np.float64
@@ -184,6 +189,7 @@ def _rate(hits: Floats, runs: Floats, side: float, steps: Floats) -> Floats:
     """
     hits, misses = hits[..., None] + 0.5, (runs - hits)[..., None] + 0.5
     error = np.sqrt(1 / hits + 1 / misses)
+    # quantiles of the normal distribution, from logarithms
     distance = -special.ndtri_exp(-steps)
     return special.expit(np.log(hits / misses) + side * error * distance)
 

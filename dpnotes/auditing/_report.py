@@ -113,6 +113,8 @@ class AuditReport:
         if self.claim is None:
             return 1.0
         curve = Curve.of(self.claim)
+        # events share the level: a p-value is worth as much less as its share is
+        # smaller
         whole = sum(event.level for event in self.events)
         found = [1.0]
         for event in self.events:
@@ -222,6 +224,7 @@ class AuditReport:
             axes.fill_between(rates, limit, color="C3", alpha=0.2, lw=0, label=name)
             axes.plot(rates, limit, color="C3", label="least that the claim allows")
         axes.plot(rates, 1 - rates, ":", color="0.6", label="guessing")
+        # the event that was chosen for the claim
         event = self.events[0]
         counts = event.counts
         fpr = float(counts.false_positives / counts.negatives)

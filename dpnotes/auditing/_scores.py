@@ -148,6 +148,7 @@ def audit_scores(
     if len(titles) != width:
         raise ValueError(f"names must name {width} scores, got names={titles}")
     generator = np.random.default_rng(check.at_least("random_state", random_state, 0))
+    # at random, whatever the order in which runs were made
     divided = [_divided(kind, holdout, generator) for kind in given]
     first = divided[0][0], divided[1][0]
     second = divided[0][1], divided[1][1]
@@ -206,6 +207,7 @@ def runs_needed(
     """
     level = 1 - check.level("confidence", confidence)
     enough = partial(_can_refute, Curve.of(claim), level, holdout)
+    # doubled until enough, then halved
     high = FEWEST
     while not enough(high):
         high *= 2
@@ -292,6 +294,7 @@ def _with_combined(
     centred = np.vstack([members - members.mean(axis=0), others - others.mean(axis=0)])
     # more where there are few runs for the scores
     ridge = len(kept) / len(centred) * np.eye(len(kept))
+    # of both kinds about their own means
     covariance = centred.T @ centred / len(centred)
     weights = np.linalg.solve(covariance + ridge, apart) / scale
 
@@ -325,6 +328,7 @@ def _best_events(
     bounds["advantage"] = least_delta(frontier, 0.0)
     rows = []
     for target, bound in bounds.items():
+        # of equal bounds, the one with the larger gap between rates
         best = int(np.lexsort((tpr - fpr, bound))[-1])
         row = {
             "target": target,
@@ -341,6 +345,7 @@ def event_rates(scores: Floats, cuts: Floats) -> Floats:
     """Rates of the events "at least the cut", then of "below the cut", [2 cuts]; half
     a run is added on either side of a cut.
     """
+    # scores in order: how many are at least each cut
     above = len(scores) - np.searchsorted(np.sort(scores), cuts)
     hits = np.concatenate([above, len(scores) - above])
     return np.asarray((hits + 0.5) / (len(scores) + 1))
@@ -354,6 +359,7 @@ def thresholds_between(values: Floats) -> Floats:
         return values
     where = np.arange(1, len(values))
     if len(where) > THRESHOLDS:
+        # events that hardly ever happen tell most of a pure level
         ends = np.unique(np.geomspace(1, len(values) / 2, THRESHOLDS // 2).astype(int))
         where = np.unique(np.concatenate([ends, len(values) - ends]))
     low = values[where - 1]
@@ -374,6 +380,7 @@ def _counted(
         other = best.setdefault(row["target"], row)
         if (row["expected"], row["gap"]) > (other["expected"], other["gap"]):
             best[row["target"]] = row
+    # two targets may choose the same event, which is then counted once
     rows: dict[Any, dict[str, Any]] = {}
     for row in best.values():
         rows.setdefault((row["column"], row["threshold"], row["above"]), row)

@@ -133,6 +133,8 @@ class Training:
             estimator = clone(train)
             own = last_of(estimator)
             if isinstance(own, methods.PrivateClassifier) and own.classes is None:
+                # else the classes would be those of the records, which differ between
+                # neighbours
                 own.set_params(classes=labels.tolist())
             return cls(partial(_fit, estimator), labels, estimator)
         if not callable(train):
@@ -180,6 +182,7 @@ class Training:
             # copies: some training procedures write into their records
             result = self.fit(X.copy(), y.copy(), seed)
             where = " (in the score of its result)"
+            # one result for all canaries: a run costs more than a look at it
             for observer in observers if result is not None else ():
                 # the observer before has used up its answers
                 if scores and hasattr(result, "budget_"):
@@ -254,6 +257,7 @@ class Runner:
 
     def __post_init__(self) -> None:
         self._began = time.perf_counter()
+        # where the seeds of this audit begin
         self._seed = int(np.random.default_rng(self.random_state).integers(PRIME))
         self.batch = 1 if self.most is None else FIXED_BATCH
         self.workers = effective_n_jobs(None)  # of joblib.parallel_config
@@ -296,6 +300,7 @@ class Runner:
         work = partial(self.training.runs, data, observers)
         left = count
         while left > 0 and not (parts and self.over):
+            # between two looks at the clock
             size = min(left, self.batch * self.workers)
             chunks = [
                 self.seeds(len(each))
@@ -348,6 +353,7 @@ class Runner:
             one, later = self._copied(data, observer, seeds)
             other, _ = self._copied(data, observer, seeds)
             differ = sum(a != b for a, b in zip(one, later, strict=True))
+            # equal copies that move on alike: no shared state, or none that shows
             if None in one or one != other or differ < moved:
                 return
         raise ValueError(
@@ -369,9 +375,11 @@ class Runner:
         if self.most is not None:
             log.info("%d runs, %d left", self.done, self.affordable)
             return
+        # a batch that was cut short says little about the time of a run
         rate = max(seconds, 1e-7) / size
         if size >= self.batch * self.workers or rate < self.rate:
             self.rate = rate
+        # batches grow slowly, as the first runs are slower than the others
         fitting = BATCH_SECONDS / (self.rate * self.workers)
         self.batch = int(np.clip(fitting, 1, min(2 * self.batch, LARGEST_BATCH)))
         log.info("%d runs, %.0f of %g s", self.done, self.elapsed, self.seconds)

@@ -26,6 +26,7 @@ def exercise(
     """
 
     def register(function: Callable[[Function], None]) -> Callable[[Function], None]:
+        # the page asks for it by the name in the exercise
         _CHECKS[name] = function
         return function
 
@@ -38,9 +39,16 @@ def expect(condition: Any, hint: str) -> None:
         raise Wrong(hint)
 
 
-def expect_close(found: Any, right: float, hint: str) -> None:
-    """Raise `Wrong` with the hint unless a result is right up to rounding."""
-    expect(np.isclose(found, right), hint)
+def expect_close(found: Any, right: Any, hint: str, *, rtol: float = 1e-5) -> None:
+    """Raise `Wrong` with the hint unless a result, or each of its numbers, is right up
+    to rounding.
+    """
+    expect(np.allclose(found, right, rtol=rtol), hint)
+
+
+def expect_unlike(found: Any, wrong: Any, hint: str, *, rtol: float = 1e-5) -> None:
+    """Raise `Wrong` with the hint if a result is the typical wrong one."""
+    expect(not np.allclose(found, wrong, rtol=rtol), hint)
 
 
 def numbers(
@@ -69,8 +77,10 @@ def _expect_numbers(
         " returns",
     )
     expect(answer is not None, f"the exercise asks for {asked}, got None")
+    # one number and a list of one are the same answer
     found = np.ravel(np.asarray(answer, dtype=float))
     expect(len(found) == len(right), f"the exercise asks for {asked}, got {len(found)}")
+    # a typical mistake has its own hint, before the number is compared
     for hint, values in wrong.items():
         expect(
             not (np.isclose(found, values, rtol=1e-2, atol=0) | np.isnan(values)).all(),
@@ -177,13 +187,16 @@ def check(name: str, answer: Any) -> None:
         )
     checked = _CHECKS[name]
     if not (callable(answer) or isinstance(checked, partial)):
+        # the check's first line has the signature between backquotes
         asked = str(checked.__doc__).split("``")[1]
         hint = "pass the function itself, without calling it"
         raise Wrong(f"the exercise asks for a function {asked}, got {answer!r}: {hint}")
     try:
+        # numbers are compared as they are
         checked(_returning(answer) if callable(answer) else answer)
     except Wrong:
         raise
     except Exception as error:
+        # a reader's error is a wrong answer, with its own message
         raise Wrong(f"the answer raised {type(error).__name__}: {error}") from error
     print(f"{name}: passed")

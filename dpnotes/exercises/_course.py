@@ -8,7 +8,14 @@ import numpy as np
 from scipy import stats
 
 from dpnotes import accounting
-from dpnotes.exercises._check import Function, exercise, expect, expect_close, numbers
+from dpnotes.exercises._check import (
+    Function,
+    exercise,
+    expect,
+    expect_close,
+    expect_unlike,
+    numbers,
+)
 
 # guarantee
 
@@ -89,6 +96,7 @@ def smallest_delta(function: Function) -> None:
         0.0,
         "outputs where p is below e^epsilon q take nothing off the sum",
     )
+    # the two directions differ: 0.1 with Ada against nothing, and 0 the other way
     rare = np.array([0.9, 0.1])
     never = np.array([1.0, 0.0])
     hint = (
@@ -118,6 +126,7 @@ def best_tpr(function: Function) -> None:
         "if the false-positive rate does not suffice for the next output, the test may"
         " toss a coin there",
     )
+    # the last output occurs only with Ada
     p = np.array([0.5, 0.2, 0.3])
     q = np.array([0.75, 0.25, 0.0])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -127,6 +136,7 @@ def best_tpr(function: Function) -> None:
         0.3,
         "an output that is impossible without Ada costs no false positives",
     )
+    # the ratios are 0.75 and 2: the less likely output says more
     p = np.array([0.6, 0.4])
     q = np.array([0.8, 0.2])
     expect_close(
@@ -141,6 +151,7 @@ def recover_first(function: Function) -> None:
     """``recover_first(answer, n)``: whether the first patient's tumour is malignant,
     from answers for large groups.
     """
+    # either answer must be found, so that a constant is not enough
     for first in (True, False):
         malignant = np.random.default_rng(0).random(300) < 0.4
         malignant[0] = first
@@ -213,9 +224,11 @@ def private_mean(function: Function) -> None:
         2.75,
         "values beyond the public bounds are moved to them",
     )
+    # what one unit of noise adds
     scale = function(values, 0.0, 10.0, 1.0, 1.0) - function(
         values, 0.0, 10.0, 1.0, 0.0
     )
+    # larger values, the same public bounds
     wide = function(10 * values, 0.0, 10.0, 1.0, 1.0) - function(
         10 * values, 0.0, 10.0, 1.0, 0.0
     )
@@ -225,8 +238,9 @@ def private_mean(function: Function) -> None:
         "the size of the noise must depend only on public facts, not on the values",
     )
     expect(scale > 0, "the result must contain the noise, with a positive factor")
-    expect(
-        not np.isclose(scale, 10.0),
+    expect_unlike(
+        scale,
+        10.0,
         "one record moves the mean only by a part of the range",
     )
     expect_close(
@@ -235,6 +249,7 @@ def private_mean(function: Function) -> None:
         "the sensitivity of the mean is the width of the bounds divided by the number"
         " of records",
     )
+    # bounds that do not begin at 0, and another epsilon
     shifted = function(values, -5.0, 10.0, 0.5, 1.0) - function(
         values, -5.0, 10.0, 0.5, 0.0
     )
@@ -265,10 +280,12 @@ ORDERS = np.array([1.5, 2.0, 5.4318496, 40.0])
 @exercise("composition-4")
 def to_epsilon(function: Function) -> None:
     """``to_epsilon(orders, divergences, delta)``: the best of several orders."""
+    # the divergence of Gaussian noise with sigma = 1 at each order
     found = function(ORDERS, ORDERS / 2, 1e-5)
     expect(np.ndim(found) == 0, "the result is one number, for the best order")
-    expect(
-        not np.isclose(found, 5.313695),
+    expect_unlike(
+        found,
+        5.313695,
         "this is the older conversion; the equation of the chapter has two more"
         " logarithms",
     )
@@ -297,8 +314,9 @@ def composed_delta(function: Function) -> None:
         0.25,
         "for one release, sum the positive part of p - e^epsilon q",
     )
-    expect(
-        not np.isclose(function(p, q, 2, 0.0), 1.0),
+    expect_unlike(
+        function(p, q, 2, 0.0),
+        1.0,
         "the delta of several releases need not be the sum of their deltas: compose the"
         " distributions instead",
     )
@@ -312,6 +330,7 @@ def composed_delta(function: Function) -> None:
         0.375,
         "epsilon is for all releases together, not for each",
     )
+    # the second output is impossible under q, which a ratio would divide by
     sure = np.array([0.9, 0.1]), np.array([1.0, 0.0])
     with np.errstate(divide="ignore", invalid="ignore"):
         found = function(*sure, 2, 1.0)
@@ -360,6 +379,7 @@ def _expect_least(found: float, right: float) -> None:
 @exercise("dp-sgd-2")
 def most_steps(function: Function) -> None:
     """``most_steps(epsilon, noise_multiplier)``: at sample rate 0.1 and delta 1e-5."""
+    # two budgets, so that no number of steps answers both
     for budget, sigma in ((3.0, 1.5), (1.0, 4.0)):
         run = {"noise_multiplier": sigma, "sample_rate": 0.1}
         _expect_last(
@@ -382,6 +402,7 @@ def worst_pair(function: Function) -> None:
     """``worst_pair(m, clipping_norm)``: gradients of m records and one more, whose
     clipped means are 2 C apart.
     """
+    # from one record to many, at two norms
     for m, clipping_norm in ((1, 1.0), (50, 2.0)):
         many, last = map(np.asarray, function(m, clipping_norm))
         expect(
@@ -389,6 +410,8 @@ def worst_pair(function: Function) -> None:
             "return m gradients, of shape [m, weights], and one more gradient, of shape"
             " [weights]",
         )
+        # clipped *after* the mean is taken, which is the mistake that the exercise is
+        # about
         means = np.stack([many.mean(axis=0), np.vstack([many, last]).mean(axis=0)])
         norms = np.linalg.norm(means, axis=1, keepdims=True)
         apart = np.linalg.norm(
@@ -409,31 +432,37 @@ def clip_and_add(function: Function) -> None:
     gradients.
     """
     nothing = np.zeros(2)
+    # norms below 1, and above
     small = np.array([[0.3, 0.4], [0.0, -0.1]])
     large = np.array([[30.0, 40.0], [0.0, 0.1]])
     expect(
         np.shape(function(large, 1.0, nothing)) == (2,),
         "the result has one number for each weight",
     )
-    expect(
-        np.allclose(function(small, 1.0, nothing), [0.3, 0.3]),
+    expect_close(
+        function(small, 1.0, nothing),
+        [0.3, 0.3],
         "gradients within the clipping norm are added unchanged: a sum, not a mean",
     )
-    expect(
-        np.allclose(function(large, 1.0, nothing), [0.6, 0.9]),
+    expect_close(
+        function(large, 1.0, nothing),
+        [0.6, 0.9],
         "each record's gradient is clipped separately, to at most the clipping norm,"
         " and its direction does not change",
     )
-    expect(
-        np.allclose(function(large, 5.0, nothing), [3.0, 4.1]),
+    expect_close(
+        function(large, 5.0, nothing),
+        [3.0, 4.1],
         "the clipping norm is an argument: use its value",
     )
-    expect(
-        np.allclose(function(np.zeros((0, 2)), 1.0, np.array([0.5, 0.2])), [0.5, 0.2]),
+    expect_close(
+        function(np.zeros((0, 2)), 1.0, np.array([0.5, 0.2])),
+        [0.5, 0.2],
         "with an empty batch the step consists only of noise",
     )
-    expect(
-        np.allclose(function(np.zeros((1, 2)), 4.0, np.array([0.5, 0.2])), [0.5, 0.2]),
+    expect_close(
+        function(np.zeros((1, 2)), 4.0, np.array([0.5, 0.2])),
+        [0.5, 0.2],
         "a gradient of norm 0 stays 0, and the noise is added once, unchanged",
     )
 
@@ -444,6 +473,7 @@ def clip_and_add(function: Function) -> None:
 @exercise("votes-2")
 def most_answers(function: Function) -> None:
     """``most_answers(beta, epsilon)``: of the Laplace vote at delta 1e-5."""
+    # many answers of much noise, few of little
     for beta, budget in ((0.05, 1.0), (0.2, 3.0)):
         _expect_last(
             int(function(beta, budget)),
@@ -457,13 +487,15 @@ def most_answers(function: Function) -> None:
 @exercise("votes-3")
 def vote_sigma(function: Function) -> None:
     """``vote_sigma(epsilon, answers)``: of the Gaussian vote at delta 1e-5."""
+    # a single answer must not need the noise of many
     for epsilon, answers in ((1.0, 100), (3.0, 1)):
         right = accounting.gaussian_sigma(
             epsilon, 1e-5, sensitivity=np.sqrt(2 * answers)
         )
         found = function(epsilon, answers)
-        expect(
-            not np.isclose(found, right / np.sqrt(2)),
+        expect_unlike(
+            found,
+            right / np.sqrt(2),
             "when one vote moves, two counts change",
         )
         _expect_least(found, float(right))
@@ -474,6 +506,7 @@ def largest_advantage(function: Function) -> None:
     """``largest_advantage(beta, answers)``: bound on TPR minus FPR for the Laplace
     vote.
     """
+    # one answer, and so many that a sum of bounds passes 1
     for beta, answers in ((0.2, 1), (0.2, 100)):
         found = function(beta, answers)
         right = accounting.noisy_vote(inverse_scale=beta, answers=answers).advantage
@@ -493,6 +526,7 @@ def exponential_mechanism(function: Function) -> None:
     answer.
     """
     scores = np.array([3.0, 1.0, 1.0])
+    # one best score, and two equal ones
     some = np.asarray(function(scores, 1.0, 1.0))
     expect(np.shape(some) == (3,), "the result has one probability for each score")
     expect_close(np.sum(some), 1, "probabilities add up to 1")
@@ -501,8 +535,9 @@ def exponential_mechanism(function: Function) -> None:
         "answers with larger scores are likelier, and answers with equal scores are"
         " equally likely",
     )
-    expect(
-        not np.isclose(some[0] / some[1], np.exp(2)),
+    expect_unlike(
+        some[0] / some[1],
+        np.exp(2),
         "a record changes more than the answer's own weight: the sum of the weights"
         " changes, too",
     )
@@ -511,15 +546,18 @@ def exponential_mechanism(function: Function) -> None:
         np.e,
         "odds grow exponentially in epsilon times the difference of the scores",
     )
+    # a sensitivity of 2 halves the exponent
     half = np.asarray(function(scores, 1.0, 2.0))
     expect_close(
         half[0] / half[1],
         np.exp(0.5),
         "scores that change more need a flatter distribution",
     )
+    # exp(5000) is no double
     large = np.asarray(function(scores + 10_000, 1.0, 1.0))
-    expect(
-        np.allclose(large, some),
+    expect_close(
+        large,
+        some,
         "the same number added to all scores changes no probability, even if it is"
         " large",
     )
@@ -539,17 +577,19 @@ def perfect(function: Function) -> None:
     """``perfect(m, delta)``: lower bound of epsilon by an attack that is right in
     all runs.
     """
+    # with and without delta
     for m, delta in ((1000, 1e-5), (30, 0.0)):
         hint = (
             "no false positives in m runs: the upper limit of their rate is not 0; it"
             " may be too low in 2.5 % of cases"
         )
-        expect(np.isclose(function(m, delta), _perfect(m, delta), rtol=1e-3), hint)
+        expect_close(function(m, delta), _perfect(m, delta), hint, rtol=1e-3)
 
 
 @exercise("attacks-3")
 def runs_needed(function: Function) -> None:
     """``runs_needed(epsilon)``: of a perfect attack, of each kind, at delta 0."""
+    # the number of runs grows as e^epsilon
     for epsilon in (1.0, 4.0):
         found = int(function(epsilon))
         expect(
@@ -567,6 +607,7 @@ def fewest_right(function: Function) -> None:
     """``fewest_right(m, epsilon)``: right guesses of m that refute (epsilon, 0) at
     95 % confidence.
     """
+    # at epsilon = 0 a fair coin, at 2 a biased one
     for m, epsilon in ((100, 0.0), (114, 2.0)):
         found = int(function(m, epsilon))
         p = 1 / (1 + np.exp(-epsilon))
@@ -591,15 +632,18 @@ def clopper_pearson(function: Function) -> None:
         low < 3 / 50 < high,
         "return the lower limit first; the two limits enclose the observed fraction",
     )
+    # the upper limit of Wald's interval for 3 of 50
     normal = 0.06 + stats.norm.ppf(0.975) * np.sqrt(0.06 * 0.94 / 50)
     hint = (
         "this is the normal approximation, which is wrong for few successes: use the"
         " binomial distribution"
     )
     expect(low >= 0 and not np.isclose(high, normal), hint)
+    # what the interval's limits leave to either side
     tails = stats.binom.sf(2, 50, low), stats.binom.cdf(3, 50, high)
-    expect(
-        not np.isclose(max(tails), 0.05),
+    expect_unlike(
+        max(tails),
+        0.05,
         "the interval may miss on either side: at 95 % confidence, 2.5 % on each side",
     )
     expect(

@@ -8,7 +8,13 @@ import numpy as np
 from scipy import stats
 
 from dpnotes import accounting
-from dpnotes.exercises._check import Function, exercise, expect, expect_close
+from dpnotes.exercises._check import (
+    Function,
+    exercise,
+    expect,
+    expect_close,
+    expect_unlike,
+)
 
 # bagging
 
@@ -18,6 +24,7 @@ def inclusion(function: Function) -> None:
     """``inclusion(n, subsample, n_models, replace)``: probability that a given
     record is drawn at least once.
     """
+    # one subsample, then two that may overlap
     once = function(10, 3, 1, False)
     expect_close(
         once,
@@ -26,8 +33,9 @@ def inclusion(function: Function) -> None:
         " 3/10",
     )
     twice = function(10, 3, 2, False)
-    expect(
-        not np.isclose(twice, 0.6),
+    expect_unlike(
+        twice,
+        0.6,
         "independent subsamples may overlap, so the probabilities of two of them do not"
         " add up",
     )
@@ -42,9 +50,11 @@ def inclusion(function: Function) -> None:
             "return 1 minus the probability that no subsample contains the record;"
             f" wrong at replace={replace}",
         )
+    # 1 - 1e-17 is 1 in doubles
     tiny = function(10**17, 1, 1, True)
-    expect(
-        np.isclose(tiny, 1e-17, atol=0),
+    expect_close(
+        tiny / 1e-17,
+        1,
         "1 - (1 - x) loses all digits of a small x; np.log1p and np.expm1 do not",
     )
 
@@ -54,6 +64,7 @@ def error_rates(function: Function) -> None:
     """``error_rates(pi, alpha)``: least false-negative rates at the false-positive
     rates, if the sample is public.
     """
+    # to where the record is certain to be recognised, and beyond
     alpha = np.array([0.0, 0.01, 0.5, 1.0])
     least = np.asarray(function(0.2, alpha))
     expect(
@@ -66,8 +77,9 @@ def error_rates(function: Function) -> None:
         0.8,
         "without false positives a record is missed exactly when it was not drawn",
     )
-    expect(
-        np.allclose(least, np.maximum(0, 0.8 - alpha)),
+    expect_close(
+        least,
+        np.maximum(0, 0.8 - alpha),
         "the true-positive rate can rise by as much as the false-positive rate, until"
         " it is 1",
     )
@@ -82,6 +94,7 @@ def fewest(function: Function) -> None:
         function(10**9, 10, 5e-9) == 1,
         "a part of a record counts as a whole record: round up",
     )
+    # a lead of nearly all votes: each model that changes sides counts twice
     wide = function(1000, 50, 0.999)
     expect(
         wide < 100,
@@ -111,24 +124,30 @@ def level(function: Function) -> None:
     """``level(n_models, beta)``: exact pure epsilon of one answer of a soft vote
     between two classes.
     """
-    expect(
-        math.isclose(function(1, 0.7), 0.7),
+    expect_close(
+        function(1, 0.7),
+        0.7,
         "for a single model, the exact epsilon is beta",
     )
+    # four models: few enough for the exact level to differ from its limit
     found = function(4, 0.7)
-    expect(not math.isclose(found, 0.7), "the normaliser changes with the vote, too")
-    expect(
-        not math.isclose(found, 1.4),
+    expect_unlike(found, 0.7, "the normaliser changes with the vote, too")
+    expect_unlike(
+        found,
+        1.4,
         "2 beta is the limit for many models; four models stay below it",
     )
+    # all four votes for one class, one of which moves
     worst = 0.7 + math.log((math.exp(2.8) + 1) / (math.exp(2.1) + math.exp(0.7)))
-    expect(
-        math.isclose(found, worst),
+    expect_close(
+        found,
+        worst,
         "return the largest log-ratio over all divisions of the votes, both classes and"
         " both directions",
     )
-    expect(
-        math.isclose(function(5000, 0.7), 1.4),
+    expect_close(
+        function(5000, 0.7),
+        1.4,
         "with many models exp(beta n) overflows; np.logaddexp does not",
     )
 
@@ -138,33 +157,41 @@ def sigma(function: Function) -> None:
     """``sigma(epsilon, delta, answers, sensitivity)``: noise on each of ``answers``
     logit vectors.
     """
+    # of one answer; the exact condition, solved by the library
     least = accounting.gaussian_sigma(1.0, 1e-5)
     one = function(1.0, 1e-5, 1, 1.0)
-    expect(
-        not math.isclose(one, math.sqrt(2 * math.log(1.25e5))),
+    expect_unlike(
+        one,
+        math.sqrt(2 * math.log(1.25e5)),
         "sqrt(2 log(1.25 / delta)) / epsilon is not the least noise",
     )
-    expect(
-        math.isclose(one, least, rel_tol=1e-6),
+    expect_close(
+        one,
+        least,
         "one answer needs the noise of the exact condition",
     )
     many = function(1.0, 1e-5, 100, 1.0)
-    expect(
-        not math.isclose(many, 100 * least, rel_tol=1e-6),
+    expect_unlike(
+        many,
+        100 * least,
         "the shift of many normal releases together is smaller than the sum of their"
         " shifts",
     )
-    expect(
-        math.isclose(many, 10 * least, rel_tol=1e-6),
+    expect_close(
+        many,
+        10 * least,
         "all answers together must be private",
     )
-    expect(
-        math.isclose(function(1.0, 1e-5, 1, 0.2), least / 5, rel_tol=1e-6),
+    expect_close(
+        function(1.0, 1e-5, 1, 0.2),
+        least / 5,
         "a smaller shift needs less noise",
     )
+    # beyond the range of a search that stops too early
     strict = accounting.gaussian_sigma(0.01, 1e-9)
-    expect(
-        math.isclose(function(0.01, 1e-9, 1, 1.0), strict, rel_tol=1e-6),
+    expect_close(
+        function(0.01, 1e-9, 1, 1.0),
+        strict,
         "small epsilons need much noise",
     )
 
@@ -173,14 +200,17 @@ def sigma(function: Function) -> None:
 def next_token(function: Function) -> None:
     """``next_token(private, public, bound, beta)``: probability of each token."""
     public = np.array([2.0, 0.0, -1.0])
+    # three private texts that predict as the public model does
     silent = np.asarray(function(np.tile(public, (3, 1)), public, 1.0, 0.5))
     expect(np.shape(silent) == (3,), "the result has one probability for each token")
     expect_close(np.sum(silent), 1, "probabilities add up to 1")
     alone = np.exp(public) / np.exp(public).sum()
-    expect(
-        np.allclose(silent, alone),
+    expect_close(
+        silent,
+        alone,
         "texts that add nothing do not change the public model's distribution",
     )
+    # one text that is far beyond the bound in one token
     odds = np.log(
         np.asarray(function(public + np.array([[0.0, 50.0, 0.0]]), public, 1.0, 0.5))
         / alone
@@ -193,6 +223,7 @@ def next_token(function: Function) -> None:
         0.5,
         "one text moves the exponent by beta times the bound",
     )
+    # two texts that pull in opposite directions, one of them within the bound
     both = np.asarray(
         function(
             public + np.array([[0.0, 9.0, 0.0], [0.0, -0.25, 0.0]]), public, 1.0, 0.5
@@ -203,9 +234,11 @@ def next_token(function: Function) -> None:
         0.375,
         "each text is cut off separately",
     )
+    # exp(800) is no double
     large = np.asarray(function(np.full((3, 3), 800.0), np.full(3, 799.5), 1.0, 0.5))
-    expect(
-        np.allclose(large, 1 / 3),
+    expect_close(
+        large,
+        1 / 3,
         "the same number added to all logits changes no probability, even if it is"
         " large",
     )
@@ -217,35 +250,42 @@ def next_token(function: Function) -> None:
 @exercise("dpbag-6")
 def wins(function: Function) -> None:
     """``wins(counts, inverse_scale)``: probability that class 1 is answered."""
-    expect(
-        math.isclose(function((5.0, 5.0), 0.3), 0.5),
+    expect_close(
+        function((5.0, 5.0), 0.3),
+        0.5,
         "equal counts make both classes equally likely",
     )
     one = function((2.0, 3.5), 0.8)
     other = function((3.5, 2.0), 0.8)
-    expect(
-        math.isclose(one + other, 1),
+    expect_close(
+        one + other,
+        1,
         "exchanging the counts exchanges the classes: the two probabilities add up"
         " to 1",
     )
     expect(one > 0.5, "the class with more votes is likelier")
+    # with one Laplace variable, and with the scale in the place of its inverse
     single = 1 - math.exp(-1.2) / 2
     inverse = 1 - (2 + 1.5 / 0.8) / 4 * math.exp(-1.5 / 0.8)
-    expect(
-        not math.isclose(one, single),
+    expect_unlike(
+        one,
+        single,
         "both counts have noise: the difference of two Laplace variables is not Laplace"
         " noise",
     )
-    expect(
-        not math.isclose(one, inverse),
+    expect_unlike(
+        one,
+        inverse,
         "inverse_scale is the inverse of the Laplace distribution's scale",
     )
-    expect(
-        math.isclose(one, 1 - (2 + 1.2) / 4 * math.exp(-1.2)),
+    expect_close(
+        one,
+        1 - (2 + 1.2) / 4 * math.exp(-1.2),
         "the noisy vote answers class 1 with a different probability",
     )
-    expect(
-        math.isclose(function((102.0, 103.5), 0.8), one),
+    expect_close(
+        function((102.0, 103.5), 0.8),
+        one,
         "only the difference of the counts matters",
     )
 
@@ -325,6 +365,7 @@ def epsilon_of(function: Function) -> None:
     """``epsilon_of(sensitivity, sigma, delta)``: exact epsilon of a Gaussian
     mechanism.
     """
+    # small and large shifts: a classical formula fails at one of them
     for distance, sigma, delta in (
         (0.164, 0.108, 3.41e-5),
         (1.0, 2.0, 1e-6),
@@ -350,17 +391,23 @@ def last_iterate_delta(function: Function) -> None:
     """``last_iterate_delta(epsilon, noise_multiplier, sample_rate, steps)``: the
     heuristic of linear losses.
     """
+    # a shift of 4 against a standard deviation of 2 sqrt(4)
     full = 2 * stats.norm.cdf(0.5) - 1
-    expect(
-        np.isclose(function(0.0, 2.0, 1.0, 4), full, rtol=1e-4),
+    expect_close(
+        function(0.0, 2.0, 1.0, 4),
+        full,
         "with q = 1, compare a shift of T with noise of variance sigma^2 T: shifts add"
         " up, and so do variances",
+        rtol=1e-4,
     )
     once = 0.3 * (2 * stats.norm.cdf(0.25) - 1)
-    expect(
-        np.isclose(function(0.0, 2.0, 0.3, 1), once, rtol=1e-4),
+    expect_close(
+        function(0.0, 2.0, 0.3, 1),
+        once,
         "each step uses the record with probability q",
+        rtol=1e-4,
     )
+    # the mixture over the number of visits, by the trapezoidal rule
     points = np.linspace(-30, 40, 20_001)
     p = stats.norm.pdf(points[:, None], np.arange(6), 5**0.5) @ stats.binom.pmf(
         np.arange(6), 5, 0.6
@@ -371,14 +418,18 @@ def last_iterate_delta(function: Function) -> None:
         for a, b in ((p, q), (q, p))
     ]
     found = function(0.4, 1.0, 0.6, 5)
-    expect(
-        not np.isclose(found, min(for_epsilon), rtol=1e-3),
+    expect_unlike(
+        found,
+        min(for_epsilon),
         "return the delta of the worse of the two directions",
+        rtol=1e-3,
     )
-    expect(
-        np.isclose(found, max(for_epsilon), rtol=1e-3),
+    expect_close(
+        found,
+        max(for_epsilon),
         "the number of visits is binomial, and the other density is multiplied by the"
         " exponential of epsilon",
+        rtol=1e-3,
     )
 
 
@@ -396,6 +447,7 @@ def choice(function: Function) -> None:
         "entries with more votes are likelier, and entries with equal votes are equally"
         " likely",
     )
+    # one block moves its vote to another entry
     moved = np.asarray(function(np.array([4, 4, 3]), 1.0))
     ratios = np.abs(np.log(some / moved))
     expect(
@@ -409,8 +461,9 @@ def choice(function: Function) -> None:
         "each of the two counts that move has half of epsilon, not less",
     )
     large = np.asarray(function(np.array([10_005, 10_003, 10_003]), 1.0))
-    expect(
-        np.allclose(large, some),
+    expect_close(
+        large,
+        some,
         "the same number added to all votes changes no probability, even if it is"
         " large",
     )

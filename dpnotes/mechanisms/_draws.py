@@ -67,6 +67,7 @@ def draw_subsets(
             f" subsample={subsample}"
         )
     if scheme == "split":
+        # one draw for all, so that no record is in two subsamples
         drawn = n_models * subsample
         if not replace and drawn > n:
             raise ValueError(
@@ -114,6 +115,7 @@ class Partitions:
         """
         subsets: list[Integers] = []
         for column in self.chunk.T:
+            # rows in the order of their shards, cut where a shard ends
             ends = np.cumsum(np.bincount(column, minlength=self.n_chunks))[:-1]
             subsets += np.split(np.argsort(column, kind="stable"), ends)
         return subsets
@@ -175,6 +177,7 @@ def draw_partitions(
     n_partitions = at_least_one("n_partitions", n_partitions)
     one_of("scheme", scheme, ("independent", "balanced"))
     if scheme == "independent":
+        # one row more, for the record that would join
         drawn = stream(seed, 0).integers(n_chunks, size=(n + 1, n_partitions))
         return Partitions(drawn[:n], drawn[n], n_chunks)
     if n < n_chunks:
@@ -182,6 +185,7 @@ def draw_partitions(
             f"n_chunks must be at most n={n} for balanced partitions, got"
             f" n_chunks={n_chunks}"
         )
+    # shards of equal size, or of one record more, shuffled
     dealt = np.arange(n) % n_chunks
     chunk = np.stack(
         [stream(seed, j).permutation(dealt) for j in range(n_partitions)], axis=1
@@ -234,6 +238,7 @@ def hash_chunks(
         hashlib.shake_256(prefix + _bytes(each)).digest(8 * n_partitions)
         for each in identifiers
     ]
+    # 64 bits for each partition: their remainders are as good as uniform
     words = np.frombuffer(b"".join(digests), dtype="<u8").reshape(
         len(digests), n_partitions
     )
@@ -241,6 +246,7 @@ def hash_chunks(
 
 
 def _bytes(identifier: str | bytes) -> bytes:
+    # a mark of the type, so that text and bytes never share a hash
     if isinstance(identifier, str):
         return b"s" + identifier.encode()
     if isinstance(identifier, bytes):

@@ -81,6 +81,8 @@ class Normals:
         if longer:
             self.refine(max(bits for _, bits in longer.values()) - 64)
             for index, (word, bits) in longer.items():
+                # fewer digits were drawn of this one than of the longest: fresh ones
+                # fill the rest
                 rest = self.bits - bits
                 own = (int(cells[index]) << bits) + word
                 self._digits[index] = (own << rest) + (
@@ -96,6 +98,7 @@ class Normals:
 
     def interval(self) -> Interval:
         """Interval in which each number is known to lie."""
+        # digits of the absolute value are cut off, so a negative number lies below them
         lower = np.where(self._negative, -self._digits - 1, self._digits)
         return Interval(lower, lower + 1, self.bits)
 
@@ -117,6 +120,7 @@ class GaussianReals:
         """Interval in which each number is known to lie."""
         lower, upper, bits = self._normals.interval()
         top, bottom = self._ratio
+        # rounded outwards, so that the interval keeps the number
         return Interval(lower * top // bottom, -(-upper * top // bottom), bits)
 
 
@@ -197,15 +201,18 @@ def add_rounded(values: Floats, noise: Reals) -> Floats:
     -------
     ndarray of float64, of the values' shape
     """
+    # exponent of the grid: the power of two at or below the scale, and 24 places less
     step = np.frexp(noise.scale)[1].astype(np.int64) - 1 - GRID_BITS
 
     def nearest(sums: Interval) -> tuple[Ints, Ints]:
         shift = (step + sums.bits).astype(object)
+        # to nearest: half a step is added, the rest is cut off
         half = 1 << (shift - 1)
         return (sums.lower + half) >> shift, (sums.upper + half) >> shift
 
     digits = max(0, -int(step.min(initial=0)))
     steps = _decided(values.ravel(), noise, nearest, more_than=digits)
+    # beyond, a double does not hold every multiple
     steps = np.clip(steps, -LARGEST, LARGEST).astype(np.float64)
     rounded: Floats = np.ldexp(steps, step)
     return rounded.reshape(values.shape)
@@ -222,6 +229,7 @@ def argmax_after(scores: Floats, noise: Reals) -> Integers:
         rows = np.arange(len(lower))
         best = lower.argmax(axis=1)
         rivals = upper.copy()
+        # decided if the least of the best beats the most of all others
         rivals[rows, best] = lower[rows, best]
         return best, np.where(rivals.argmax(axis=1) == best, best, -1)
 
@@ -233,6 +241,7 @@ def reaches_after(values: Floats, threshold: float, noise: Reals) -> NDArray[np.
     top, bottom = Fraction(threshold).as_integer_ratio()
 
     def reached(sums: Interval) -> tuple[Ints, Ints]:
+        # whole numbers on both sides: the threshold is a fraction
         bound = top << sums.bits
         return sums.lower * bottom >= bound, sums.upper * bottom >= bound
 
@@ -262,6 +271,8 @@ def softmax_draws(
             kept, open_ = _compared(words, np.exp(-beta * (best - own)))
         for i in np.flatnonzero(open_):
             exponent = exact * (Fraction(best[i]) - Fraction(own[i]))
+            # floating point cannot tell: the exponent as a fraction, the number with
+            # more digits
             kept[i] = _below_exp(int(words[i]), partial(_known, exponent), random_bytes)
         drawn[left[kept]] = columns[kept]
         left = left[~kept]
@@ -321,6 +332,7 @@ def _decided(
         lower, upper, bits = noise.interval()
         if bits > more_than:
             own = _integer_bounds(values, bits)
+            # the same at both ends: more digits change nothing
             low, high = decide(Interval(lower + own.lower, upper + own.upper, bits))
             if np.all(low == high):
                 return np.asarray(low)
@@ -330,6 +342,7 @@ def _decided(
 def _integer_bounds(values: Floats, bits: int) -> Interval:
     """Floats in units of ``2^-bits``, between whole numbers."""
     mantissa, exponent = np.frexp(values)
+    # a double is a whole number of 53 bits times a power of two
     whole = np.ldexp(mantissa, 53).astype(np.int64).astype(object)
     shift = (exponent.astype(np.int64) - 53 + bits).astype(object)
     left = np.maximum(shift, 0)
@@ -364,6 +377,7 @@ def _half_normals(
         cell_word = (first >> 1).astype(np.int64)
         table = _cell_table()
         k = np.searchsorted(table, cell_word)
+        # the word's own digits do not tell its cell
         at_a_bound = table[np.minimum(k, len(table) - 1)] == cell_word
         for i in np.flatnonzero(at_a_bound):
             k[i] = _cell(int(cell_word[i]), random_bytes)
@@ -372,6 +386,7 @@ def _half_normals(
         for i in np.flatnonzero(open_):
             exponent = _Fraction(int(k[i]), int(u[i]), random_bytes)
             kept[i] = _below_exp(int(second[i]), exponent.bounds, random_bytes)
+            # the digits that the decision looked at belong to the number
             if kept[i] and exponent.bits > 64:
                 longer[int(left[i])] = exponent.word, exponent.bits
         where = left[kept]
@@ -427,6 +442,7 @@ def _below_exp(
         word = (word << 32) + int(_integers(1, 32, random_bytes)[0])
         bits = bits + 32
         low, high = bounds(bits)
+        # decimal digits that tell so many binary ones apart
         digits = bits // 3 + 10
         if Fraction(word + 1, 1 << bits) <= _exp(-high, digits)[0]:
             return True
@@ -444,6 +460,7 @@ def _exp(exponent: Fraction, digits: int) -> tuple[Fraction, Fraction]:
         (ROUND_CEILING, Decimal.next_plus),
     ):
         context = Context(prec=digits, rounding=rounding, Emin=-(10**9), Emax=10**9)
+        # rounded in the same direction as the exponential, then one unit further
         argument = context.divide(
             Decimal(exponent.numerator), Decimal(exponent.denominator)
         )
@@ -457,6 +474,7 @@ def _cell_bounds(digits: int) -> Iterator[tuple[Fraction, Fraction]]:
     last = 4 + math.isqrt(5 * digits)
     terms = [_exp(Fraction(-j * j, 2), digits) for j in range(last + 1)]
     low, high = (sum((term[end] for term in terms), Fraction(0)) for end in (0, 1))
+    # for the terms that are left out
     high += Fraction(2, 10**digits)
     below = [Fraction(0), Fraction(0)]
     for term in terms:
@@ -508,6 +526,7 @@ def _integers(size: int, bits: int, random_bytes: Bytes) -> Ints:
 
 def _below(bound: int, size: int, random_bytes: Bytes) -> Integers:
     """Uniform integers below ``bound``."""
+    # words beyond the last whole multiple would favour small numbers
     most = 2**32 - 2**32 % bound
     drawn = np.empty(0, dtype=np.int64)
     while len(drawn) < size:

@@ -72,6 +72,7 @@ def add_gaussian(
     values, factors = _released(values, scales)
     sigma = positive("sigma", sigma)
     if seed is None:
+        # a factor for each row, repeated for its entries
         each = np.repeat(_up(factors * sigma), values[:1].size)
         return add_rounded(values, GaussianReals(values.size, each))
     noise = generator_of(seed).normal(0.0, sigma, size=values.shape)
@@ -188,6 +189,7 @@ def norm_noise(
     sizes = shape if isinstance(shape, tuple) else (shape,)
     d = math.prod(sizes)
     generator = generator_of(seed)
+    # a normal vector has a uniform direction, whatever its length
     normal = generator.standard_normal((repeats, d))
     norms = generator.standard_gamma(d, size=(repeats, 1)) / rate
     # [repeats, d]

@@ -290,6 +290,7 @@ def confident_vote(
     threshold = real("threshold", threshold)
     sigma_threshold = positive("sigma_threshold", sigma_threshold)
     sigma_answer = positive("sigma_answer", sigma_answer)
+    # as many answers as there are queries: no limit
     limit = len(votes) if answers is None else at_least_one("answers", answers)
     generator = None if seed is None else generator_of(seed)
 
@@ -303,11 +304,13 @@ def confident_vote(
             # the threshold's, then the answer's
             normal = generator.standard_normal((len(rows), 1 + rows.shape[1]))
             reached = most + sigma_threshold * normal[:, 0] >= threshold
+            # drawn for all queries, as the answered ones must not decide what is drawn
             best = (rows + sigma_answer * normal[:, 1:]).argmax(axis=1)
         return np.where(reached, best, -1)
 
     labels = _answer_all(votes, answer, n_repeats)
     answered = labels >= 0
+    # for good: also later queries that would reach the threshold
     answered &= answered.cumsum(axis=-1) <= limit
     return ConfidentAnswers(np.where(answered, labels, -1), answered)
 
@@ -342,6 +345,7 @@ def _answer_all(
     if n_repeats is not None:
         shape = at_least_one("n_repeats", n_repeats), n_queries
     labels = np.empty(math.prod(shape), dtype=np.int64)
+    # queries whose noisy counts fit into memory at once
     step = max(1, CELLS // n_classes)
     for start in range(0, len(labels), step):
         queries = np.arange(start, min(start + step, len(labels))) % n_queries

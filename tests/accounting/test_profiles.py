@@ -399,6 +399,23 @@ def test_a_description_gives_the_profile_back(name):
         same_again(compose(each.compose(2), pure(0.1, adjacency=each.adjacency)))
 
 
+@pytest.mark.parametrize(
+    ("method", "value", "name"),
+    [
+        ("delta", [0.0, np.nan], "epsilon"),
+        ("epsilon", 1.5, "delta"),
+        ("tradeoff", [-0.1], "alpha"),
+        ("tpr", 1.5, "fpr"),
+        ("rdp", 1.0, "alpha"),
+    ],
+)
+def test_wrong_questions_are_named(method, value, name):
+    with pytest.raises(ValueError, match=f"{name} must be "):
+        getattr(pure(1.0), method)(value)
+    with pytest.raises(ValueError, match="direction must be one of 'remove', 'add'"):
+        pure(1.0).delta(1.0, direction="sideways")
+
+
 def test_all_constructors_are_here():
     public = {**vars(accounting), **vars(papers)}
     made = {
@@ -471,15 +488,6 @@ def test_wrong_arguments_are_named(make, given):
             lambda: laplace(scale=1e-300, sensitivity=1e300),
             "sensitivity / scale must be finite and > 0",
         ),
-        (lambda: pure(1.0).delta([0.0, np.nan]), "epsilon must be >= 0"),
-        (lambda: pure(1.0).epsilon(1.5), r"delta must be in \[0, 1\]"),
-        (lambda: pure(1.0).tradeoff([-0.1]), r"alpha must be in \[0, 1\]"),
-        (lambda: pure(1.0).tpr(1.5), r"fpr must be in \[0, 1\]"),
-        (lambda: pure(1.0).rdp(1.0), r"alpha must be > 1, got alpha=1\.0"),
-        (
-            lambda: pure(1.0).delta(1.0, direction="sideways"),
-            "direction must be one of 'remove', 'add'",
-        ),
         (
             lambda: gnmax(sigma=1.0, counts=[3.0, 4.0]),
             r"counts must be \[queries, n_classes\]",
@@ -512,12 +520,6 @@ def test_wrong_arguments_are_named(make, given):
             "not sufficient for epsil",
         ),
         (
-            lambda: accounting.audit_epsilon(
-                **{**COUNTS, "true_positives": 11}, delta=0.1
-            ),
-            "true_positives must be >= 0",
-        ),
-        (
             lambda: accounting.one_run_audit(**{**RUN, "guesses": 11}, delta=0.0),
             "guesses must be >= 1 and <= examples=10",
         ),
@@ -548,14 +550,6 @@ def test_wrong_arguments_are_named(make, given):
         (
             lambda: accounting.calibrate(gaussian, epsilon=1.0),
             r"exactly one aim must be given \(.*\), got epsilon$",
-        ),
-        (
-            lambda: accounting.calibrate(gaussian, mu=1.0, advantage=0.1),
-            "exactly one aim must be given",
-        ),
-        (
-            lambda: accounting.calibrate(gaussian, advantage=1.0),
-            r"advantage must be in \(0, 1\), got advantage=1\.0",
         ),
         (
             lambda: bagging(n=10, subsample=11, replace=False),
