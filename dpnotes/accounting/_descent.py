@@ -17,8 +17,8 @@ from dpnotes._validation import Floats, Integers, floats
 from dpnotes.accounting._calibrate import boundary, gaussian_sigma
 from dpnotes.accounting._curves import LARGEST_DELTA, largest_mu
 from dpnotes.accounting._kinds import (
+    ComposedRelease,
     GaussianRelease,
-    LossesAlone,
     Release,
     RenyiRelease,
     SampleRelease,
@@ -151,7 +151,7 @@ def _accounted(once: Release, times: int, accountant: str) -> Release:
     if accountant == "best" or isinstance(once, GaussianRelease | SampleRelease):
         return together([(once, times)])
     if accountant == "pld":
-        return LossesAlone([(once, times)])
+        return ComposedRelease([(once, times)], losses_alone=True)
     return RenyiRelease(Total(((times, once.renyi().curve),)))
 
 
@@ -273,12 +273,8 @@ def dp_sgd_noise_multiplier(
         # losses are costly: they start from the answers by Renyi curves
         if accountant != "rdp":
             best = accountant == "best"
-            sigmas = np.array(
-                [
-                    _calibrated_pld(*pair, best=best)
-                    for pair in zip(*pairs, sigmas, strict=True)
-                ]
-            )
+            for index, pair in enumerate(zip(*pairs, sigmas, strict=True)):
+                sigmas[index] = _calibrated_pld(*pair, best=best)
         result[~plain] = sigmas
     return float(result[0]) if shape == () else result.reshape(shape)
 
@@ -564,14 +560,21 @@ def last_iterate_mu(
     contraction = check.real("contraction", contraction, high=1.0)
     if diameter != math.inf:
         diameter = check.positive("diameter", diameter)
-    return (
-        shift
-        / sigma
-        * min(
-            math.sqrt(_contracted(contraction, steps)),
-            _bounded(diameter / shift, steps),
-        )
-    )
+    # (1 - c^T)(1 + c) / ((1 - c)(1 + c^T)) shifts, which is T at c = 1, by tanh, as
+    # 1 - c loses its digits near c = 1
+    if contraction in (0.0, 1.0):
+        shifts = 1.0 if contraction == 0.0 else float(steps)
+    else:
+        half = -math.log(contraction) / 2
+        shifts = math.tanh(steps * half) / math.tanh(half)
+    # sqrt T by composition, and min over t <= T of (D + t) / sqrt t, D the diameter in
+    # units of the shift; the minimum over real t is at t = D
+    width = diameter / shift
+    best = int(min(float(steps), width))
+    bounds = [math.sqrt(shifts), math.sqrt(steps)]
+    for t in (max(1, best), min(steps, best + 1)):
+        bounds.append((width + t) / math.sqrt(t))
+    return shift / sigma * min(bounds)
 
 
 def last_iterate(
@@ -640,21 +643,3 @@ def last_iterate(
         remark=remark,
         exactness="upper bound",
     )
-
-
-def _contracted(contraction: float, steps: int) -> float:
-    """(1 - c^T)(1 + c) / ((1 - c)(1 + c^T)), which is T at c = 1."""
-    if contraction in (0.0, 1.0):
-        return 1.0 if contraction == 0.0 else float(steps)
-    # by tanh, as 1 - c loses its digits near c = 1
-    half = -math.log(contraction) / 2
-    return math.tanh(steps * half) / math.tanh(half)
-
-
-def _bounded(diameter: float, steps: int) -> float:
-    """min(sqrt T, min over t <= T of (D + t) / sqrt t), D the diameter in units of
-    the shift; sqrt T: composition.
-    """
-    best = int(min(float(steps), diameter))
-    around = {max(1, best), min(steps, best + 1)}  # the minimum over real t is at t = D
-    return min(math.sqrt(steps), *((diameter + t) / math.sqrt(t) for t in around))

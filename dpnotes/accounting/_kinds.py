@@ -23,7 +23,7 @@ where it has a better result:
 * ``group(size)``: the guarantee for several records at once.
 
 What each kind overrides, besides ``delta`` (a kind with a dash derives from
-the last one without, and LossesAlone from ComposedRelease):
+the last one without):
 
 =================== ======================================================= =========
 kind                overrides                                               family
@@ -44,7 +44,6 @@ RenyiRelease        rough, epsilon, renyi, merged, group                    reny
 ConvertedRelease    renyi, merged                                           converted
 LeastRelease        rough, epsilon, tradeoff, renyi, ceiling, group
 - ComposedRelease   renyi, ceiling, terms, group
-- LossesAlone
 =================== ======================================================= =========
 
 Composition (:func:`together`) needs nothing else, so any two kinds compose. It counts
@@ -449,7 +448,14 @@ class LevelsRelease(Release):
         mass = np.ones(1)
         lost = 0.0
         for epsilon, times in counted.items():
-            losses, masses, left_out = randomised_responses(epsilon, times)
+            if epsilon == 0:  # a coin: nothing is lost
+                continue
+            # probability of a true answer, under P
+            true = float(special.expit(epsilon))
+            # every true answer adds epsilon to the loss, every other one takes it off
+            heads, masses, left_out = binomial_counts(times, true, MOST_COUNTS)
+            with np.errstate(over="ignore"):
+                losses = np.minimum(epsilon * (2 * heads - times), 1e308)
             loss = (loss[:, None] + losses).ravel()
             mass = (mass[:, None] * masses).ravel()
             lost += left_out
@@ -713,19 +719,21 @@ class ComposedRelease(LeastRelease):
         " Renyi curves"
     )
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: Terms, *, losses_alone: bool = False) -> None:
         self._parts = terms
+        self._losses_alone = losses_alone
         self.symmetric = all(part.symmetric for part, _ in terms)
         self.never_pure = any(part.never_pure for part, _ in terms)
 
     @cached_property
     def bounds(self) -> tuple[Release, ...]:  # type: ignore[override]
         """All known bounds of the composition."""
+        by_losses = LossDistribution(losses_of(self._parts))
+        if self._losses_alone:
+            return (by_losses,)
         renyi = self.renyi()
-        bounds: list[Release] = [
-            LossDistribution(losses_of(self._parts)),
-            RenyiRelease(renyi.curve, renyi.failure),
-        ]
+        by_renyi = RenyiRelease(renyi.curve, renyi.failure)
+        bounds: list[Release] = [by_losses, by_renyi]
         # several releases as one that is known by its curve, where their losses do not
         # say all
         wholes: Terms = []
@@ -765,15 +773,6 @@ class ComposedRelease(LeastRelease):
 
     def group(self, size: int) -> Release:
         return together([(part.group(size), times) for part, times in self._parts])
-
-
-class LossesAlone(ComposedRelease):
-    """Composition that uses only the sum of the privacy losses."""
-
-    @cached_property
-    def bounds(self) -> tuple[Release, ...]:  # type: ignore[override]
-        """Bound by the privacy losses."""
-        return (LossDistribution(losses_of(self._parts)),)
 
 
 def added(terms: Terms) -> Renyi:
@@ -825,7 +824,14 @@ def losses_of(terms: Terms) -> tuple[Losses, Losses]:
         parts = []
         for part, times in terms:
             atoms = part.atoms()[half]
-            interval = _interval(atoms, part.scale())
+            scale = part.scale()
+            span = float(np.ptp(trimmed(atoms)[0]))
+            # small compared with the loss's standard deviation, unless the grid would
+            # have too many points; a coarser one costs accuracy, never safety
+            interval = natural_interval(scale)
+            for cells, fraction in COARSER:
+                while span > cells * interval and interval <= fraction * scale:
+                    interval *= 2
             parts.append(on_grid(atoms, interval).times(times))
         return total(parts)
 
@@ -834,20 +840,6 @@ def losses_of(terms: Terms) -> tuple[Losses, Losses]:
     if all(part.symmetric for part, _ in terms):
         return remove, remove
     return remove, summed(1)
-
-
-def randomised_responses(epsilon: float, times: int) -> tuple[Floats, Floats, float]:
-    """Losses of ``times`` randomised responses in ascending order, their masses
-    under P, and the mass left out.
-    """
-    if epsilon == 0:
-        return np.zeros(1), np.ones(1), 0.0
-    true = float(special.expit(epsilon))  # probability of a true answer, under P
-    # every true answer adds epsilon to the loss, every other one takes it off
-    heads, masses, lost = binomial_counts(times, true, MOST_COUNTS)
-    with np.errstate(over="ignore"):
-        losses = np.minimum(epsilon * (2 * heads - times), 1e308)
-    return losses, masses, lost
 
 
 def binomial_counts(
@@ -878,19 +870,6 @@ def binomial_counts(
             fall = -np.diff(drawn.sf(found), prepend=1.0)
             masses = np.maximum(0.0, np.where(below < 0.5, rise, fall))
         return floats(found), floats(masses), float(drawn.sf(last))
-
-
-def _interval(atoms: Atoms, scale: float) -> float:
-    """Grid interval, small compared with the loss's standard deviation unless the
-    grid would have too many points.
-    """
-    span = float(np.ptp(trimmed(atoms)[0]))
-    interval = natural_interval(scale)
-    # a coarser grid costs accuracy, never safety: losses are rounded up
-    for cells, part in COARSER:
-        while span > cells * interval and interval <= part * scale:
-            interval *= 2
-    return interval
 
 
 def at_least_once(parts: Iterable[tuple[float, float]]) -> float:

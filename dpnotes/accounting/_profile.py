@@ -590,9 +590,8 @@ class PrivacyProfile:
         if check.one_of("adjacency", adjacency, ADJACENCIES) == self.adjacency:
             return self
         if (self.adjacency, adjacency) not in IMPLIED:
-            known = " and ".join(
-                f"{to!r}" for given, to in IMPLIED if given == self.adjacency
-            )
+            implied = [to for given, to in IMPLIED if given == self.adjacency]
+            known = " and ".join(map(repr, implied))
             raise ValueError(
                 f"adjacency must be one that {self.adjacency!r} implies ({known}), got"
                 f" {adjacency=}"
@@ -824,20 +823,17 @@ def _least_mu(release: Release) -> float:
         return float("inf")
     # mu may have several maxima over epsilon: a wide grid, then finer ones around its
     # best
-    grid = np.concatenate([[0.0], np.geomspace(FIRST, _last(release), POINTS)])
+    powers = np.exp2(np.arange(-19.0, 41.0))
+    # the first beyond which delta is below FAILURE
+    last = powers[int(np.argmax(release.worst(powers) <= FAILURE))]
+    grid = np.concatenate([[0.0], np.geomspace(FIRST, last, POINTS)])
     for _ in range(ROUNDS):
         found = _mu_at(release, grid)
         index = int(found.argmax())
-        last = len(grid) - 1
-        grid = np.linspace(grid[max(index - 1, 0)], grid[min(index + 1, last)], 41)
+        ends = grid[max(index - 1, 0) : index + 2]
+        grid = np.linspace(ends[0], ends[-1], 41)
     # what the finest grid may miss
     return float(found.max() * (1 + 1e-9))
-
-
-def _last(release: Release) -> float:
-    """An epsilon beyond which delta is below ``FAILURE``."""
-    powers = np.exp2(np.arange(-19.0, 41.0))
-    return float(powers[int(np.argmax(release.worst(powers) <= FAILURE))])
 
 
 def _mu_at(release: Release, epsilon: Floats) -> Floats:

@@ -380,7 +380,16 @@ def subsampled(
                 "replace=True needs n and subsample; a Poisson sample holds each record"
                 " at most once"
             )
-        return _poisson(profile, check.real("sample_rate", sample_rate, high=1.0))
+        rate = check.real("sample_rate", sample_rate, high=1.0)
+        why = "if a record is replaced, the Poisson samples differ in two draws"
+        _needs("add-remove", profile, why)
+        if rate == 1:
+            return profile
+        about = _about(profile, "Theorem 8", sample_rate=rate)
+        if rate == 0:
+            return PrivacyProfile(SampleRelease(0.0, both=False), **about)
+        release = MixtureRelease(profile._release, rate)
+        return PrivacyProfile(release, **about, exactness=profile.exactness)
     if n is None or subsample is None:
         raise ValueError(
             f"a sample of fixed size needs both n and subsample, got n={n!r},"
@@ -419,22 +428,6 @@ def _needs(adjacency: str, profile: PrivacyProfile, why: str) -> None:
             f"profile must be for {adjacency=}, got adjacency={profile.adjacency!r};"
             f" {why}"
         )
-
-
-def _poisson(profile: PrivacyProfile, rate: float) -> PrivacyProfile:
-    _needs(
-        "add-remove",
-        profile,
-        "if a record is replaced, the Poisson samples differ in two draws",
-    )
-    about = _about(profile, "Theorem 8", sample_rate=rate)
-    if rate == 0:
-        return PrivacyProfile(SampleRelease(0.0, both=False), **about)
-    if rate == 1:
-        return profile
-    return PrivacyProfile(
-        MixtureRelease(profile._release, rate), **about, exactness=profile.exactness
-    )
 
 
 def _of_fixed_size(

@@ -434,16 +434,15 @@ def _figures(profile: PrivacyProfile) -> dict[str, float]:
 
 def _unit(profile: PrivacyProfile) -> str:
     """Number of records that the guarantee is for, in words."""
-    groups = [
-        count for name, count in profile.parameters.items() if step_of(name) == "group"
-    ]
+    given = profile.parameters
+    groups = [given[name] for name in given if step_of(name) == "group"]
     size = math.prod(groups)
     # the adjacency that the constructor was told
-    first = profile.parameters.get("adjacency", profile.adjacency)
+    first = given.get("adjacency", profile.adjacency)
     if profile.adjacency == "replace-one" != first:
         size //= 2  # exchanging is removing and adding
     unit = "one record" if size == 1 else f"up to {size} records together"
-    within = sum(step_of(name) == "group" for name, _ in _entries(profile.parameters))
+    within = sum(step_of(name) == "group" for name, _ in _entries(given))
     if within > len(groups):
         unit += ", or more in the parts that have a group"
     return unit
@@ -475,9 +474,8 @@ def _audited(audit: Any, profile: PrivacyProfile, n_public: bool) -> dict[str, s
         told = audit.claim.to_dict()
         own = profile.to_dict()
         # an audit of another profile tells nothing certain of this one
-        same = all(
-            told[name] == own[name] for name in ("mechanism", "parameters", "adjacency")
-        )
+        defining = ("mechanism", "parameters", "adjacency")
+        same = all(told[name] == own[name] for name in defining)
         verdict = "not refuted, which is no proof"
         if audit.refuted:
             verdict = "REFUTED" if same else "refuted"
@@ -523,10 +521,10 @@ def _entries(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _pairs(epsilons: ArrayLike, deltas: ArrayLike) -> list[dict[str, float]]:
-    both = zip(np.ravel(epsilons), np.ravel(deltas), strict=True)
-    return [
-        {"epsilon": float(epsilon), "delta": float(delta)} for epsilon, delta in both
-    ]
+    found = []
+    for epsilon, delta in zip(np.ravel(epsilons), np.ravel(deltas), strict=True):
+        found.append({"epsilon": float(epsilon), "delta": float(delta)})
+    return found
 
 
 def _written(content: Mapping[str, Any]) -> str:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -188,8 +187,15 @@ def soft_vote_beta(
         basic = math.nextafter(basic, 0.0)
     if delta == 0.0:
         return basic
+
+    def negative_rho(alpha: Floats, spent: Floats) -> Floats:
+        return (conversion(alpha, math.log(delta)) - epsilon) / alpha
+
+    # the largest rho at which rho-zCDP gives (epsilon, delta)-DP, as precise as the
+    # search for the best order
+    negative = best_order(Line(0.0), negative_rho, ())
     # rho = answers beta^2 / 2, by the bounded range of 2 beta
-    beta = math.sqrt(2 * largest_rho(epsilon, delta) / answers)
+    beta = math.sqrt(2 * max(0.0, -float(negative)) / answers)
     while beta > basic and soft_vote(beta=beta, answers=answers).delta(epsilon) > delta:
         beta *= 1 - 1e-12  # rounding only: the order found is valid for the rho found
     return max(basic, beta)
@@ -366,7 +372,12 @@ def noisy_vote_answers(
         vote = noisy_vote(inverse_scale=beta, answers=answers, n_classes=n_classes)
         return vote.delta(epsilon) <= delta
 
-    return largest_integer(within)
+    # doubled until it fails, then halved between the last two
+    high = 1
+    while within(high):
+        high *= 2
+    low = high // 2
+    return low + bisect_left(range(low + 1, high), True, key=lambda n: not within(n))
 
 
 def gnmax(
@@ -729,27 +740,3 @@ def bounded_range(width: float, answers: int) -> Release:
     """
     one = BoundedRangeRelease(width)
     return one if answers == 1 else together([(one, answers)])
-
-
-def largest_integer(valid: Callable[[int], bool]) -> int:
-    """Largest n >= 0 with ``valid(n)``; the test must hold at 0 and, once it is
-    false, stay false.
-    """
-    high = 1
-    # doubled until it fails, then halved between the last two
-    while valid(high):
-        high *= 2
-    return high // 2 + bisect_left(
-        range(high // 2 + 1, high), True, key=lambda n: not valid(n)
-    )
-
-
-def largest_rho(epsilon: float, delta: float) -> float:
-    """Largest rho at which rho-zCDP gives (epsilon, delta)-DP, as precise as the
-    search for the best order.
-    """
-
-    def negative_rho(alpha: Floats, spent: Floats) -> Floats:
-        return (conversion(alpha, math.log(delta)) - epsilon) / alpha
-
-    return max(0.0, -float(best_order(Line(0.0), negative_rho, ())))

@@ -211,7 +211,11 @@ def audit(
     found, place = find_canaries(X, y, within)
     # all canaries take the place of one record, so that the other records are the same
     others = np.arange(len(X)) != place
-    empty = _empty(within.labels, X) if adjacency == "zero-out" else None
+    empty: Record | None = None
+    if adjacency == "zero-out":
+        # a label beyond the classes, so that the record contributes nothing
+        numbers = within.labels.dtype.kind in "biuf"
+        empty = np.zeros_like(X[0]), int(within.labels.max()) + 1 if numbers else ""
     neighbours = Neighbours(X[others], y[others], adjacency, empty)
     audited = _Audit(runner, neighbours, within, claim, confidence, random_state)
     report = audited.report(found)
@@ -324,7 +328,9 @@ class _Audit:
                 " network, numbers, or a function of records that gives numbers; no"
                 " default score fits its result"
             )
-        values = [value for row in first.scores for value in row.values()]
+        values: list[float] = []
+        for row in first.scores:
+            values += row.values()
         if np.isnan(values).all():
             raise ValueError(
                 f"train must return numbers, got NaN in all of the first {first.count}"
@@ -554,12 +560,6 @@ def _check_labels(y: NDArray[Any], classes: Any, own: Any) -> None:
         raise ValueError(f"y must hold labels, got {check.CONTINUOUS}")
 
 
-def _empty(labels: NDArray[Any], X: NDArray[Any]) -> Record:
-    """Record that contributes nothing under zero-out."""
-    label = int(np.max(labels)) + 1 if labels.dtype.kind in "biuf" else ""
-    return np.zeros_like(X[0]), label
-
-
 def _described(train: Any) -> list[str]:
     """What tells one training procedure from another."""
     if hasattr(train, "get_params"):
@@ -599,7 +599,10 @@ def _check_randomness(seen: Sequence[tuple[Runs, Runs]]) -> None:
         f" {others.count} runs"
     )
     # with a canary the result is still the same: the records do not matter, either
-    if all(prints == set(runs.prints) for pair in seen for runs in pair):
+    alike = True
+    for with_canary, without in seen:
+        alike = alike and prints == set(with_canary.prints) == set(without.prints)
+    if alike:
         raise ValueError(
             f"{text}, with any canary and without a canary: does it use its seed and"
             " its records?"

@@ -390,10 +390,8 @@ def _counted(
     events = []
     for row, share in zip(rows.values(), shares, strict=True):
         members, others = (kind[:, row["column"]] for kind in second)
-        hits, false_hits = (
-            int(((kind >= row["threshold"]) == row["above"]).sum())
-            for kind in (members, others)
-        )
+        hits = int(((members >= row["threshold"]) == row["above"]).sum())
+        false_hits = int(((others >= row["threshold"]) == row["above"]).sum())
         numbers = [hits, len(members), false_hits, len(others)]
         side = ">=" if row["above"] else "<"
         turn = 1 if row["above"] else -1

@@ -83,7 +83,10 @@ class Runs:
     @property
     def names(self) -> list[str]:
         """Names of all scores that a run has."""
-        return list(dict.fromkeys(name for row in self.scores for name in row))
+        found: dict[str, float] = {}
+        for row in self.scores:
+            found.update(row)
+        return list(found)
 
     def stacked(self) -> Floats | None:
         """Numbers of all results, [runs, P]; None unless all have as many."""
@@ -302,17 +305,14 @@ class Runner:
         while left > 0 and not (parts and self.over):
             # between two looks at the clock
             size = min(left, self.batch * self.workers)
-            chunks = [
-                self.seeds(len(each))
-                for each in np.array_split(np.arange(size), min(size, self.workers))
-            ]
+            places = np.array_split(np.arange(size), min(size, self.workers))
+            chunks = [self.seeds(len(each)) for each in places]
             start = time.perf_counter()
             if len(chunks) == 1:
                 parts.append(work(chunks[0], closely=closely))
             else:
-                parts += Parallel()(
-                    delayed(_worker)(work, each, closely) for each in chunks
-                )
+                task = delayed(_worker)
+                parts += Parallel()(task(work, each, closely) for each in chunks)
             left -= size
             self._account(size, time.perf_counter() - start)
         runs = [Runs.joined(part) for part in zip(*parts, strict=True)]

@@ -75,12 +75,10 @@ def draw_subsets(
                 f" replacement; there are only n={n}"
             )
         return stream(seed, 0).choice(n, size=(n_models, subsample), replace=replace)
-    return np.stack(
-        [
-            stream(seed, i).choice(n, size=subsample, replace=replace)
-            for i in range(n_models)
-        ]
-    )
+    subsets = np.empty((n_models, subsample), dtype=np.int64)
+    for i in range(n_models):
+        subsets[i] = stream(seed, i).choice(n, size=subsample, replace=replace)
+    return subsets
 
 
 @dataclass(frozen=True, eq=False)

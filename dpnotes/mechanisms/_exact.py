@@ -156,16 +156,14 @@ class NormReals:
         # of the absolute values
         above = np.where(lower < 0, -lower, upper).reshape(self._shape)
         below = above - 1
-        root_below, root_above = (
-            _root(np.add.reduce(ends[:, :size] ** 2, axis=1)) for ends in (below, above)
-        )
+        root_below = _root(np.add.reduce(below[:, :size] ** 2, axis=1))
+        root_above = _root(np.add.reduce(above[:, :size] ** 2, axis=1))
         # a direction so short that nothing bounds its scale from above yet
         if not root_below.all():
             self.refine()
             return self.interval()
-        twice_below, twice_above = (
-            np.add.reduce(ends[:, size:] ** 2, axis=1) for ends in (below, above)
-        )
+        twice_below = np.add.reduce(below[:, size:] ** 2, axis=1)
+        twice_above = np.add.reduce(above[:, size:] ** 2, axis=1)
         top, bottom = self._ratio
         # |b_i| = scale |g_i| r / |g|, r half the other sum: units 2^-bits for g and
         # |g|, 2^-(2 bits + 1) for r
@@ -473,15 +471,18 @@ def _cell_bounds(digits: int) -> Iterator[tuple[Fraction, Fraction]]:
     # exp(-last^2 / 2) < 10^-digits: beyond it less than that is left in all
     last = 4 + math.isqrt(5 * digits)
     terms = [_exp(Fraction(-j * j, 2), digits) for j in range(last + 1)]
-    low, high = (sum((term[end] for term in terms), Fraction(0)) for end in (0, 1))
+    low = sum((lower for lower, _ in terms), Fraction(0))
+    high = sum((upper for _, upper in terms), Fraction(0))
     # for the terms that are left out
     high += Fraction(2, 10**digits)
-    below = [Fraction(0), Fraction(0)]
-    for term in terms:
-        below = [below[end] + term[end] for end in (0, 1)]
-        yield below[0] / high, min(below[1] / low, Fraction(1))
+    least = Fraction(0)
+    most = Fraction(0)
+    for lower, upper in terms:
+        least += lower
+        most += upper
+        yield least / high, min(most / low, Fraction(1))
     while True:
-        yield below[0] / high, Fraction(1)
+        yield least / high, Fraction(1)
 
 
 @cache

@@ -61,10 +61,8 @@ def test_inverse_of_the_profile(epsilon, delta, sensitivity):
     profile = gaussian(sigma=sigma, sensitivity=sensitivity)
     # rounding of the profile itself, which subtracts near equals where mu is small
     assert profile.delta(epsilon) <= delta * (1 + 1e-10)
-    assert (
-        gaussian(sigma=sigma * (1 - 1e-9), sensitivity=sensitivity).delta(epsilon)
-        > delta
-    )
+    less = gaussian(sigma=sigma * (1 - 1e-9), sensitivity=sensitivity)
+    assert less.delta(epsilon) > delta
     assert profile.epsilon(delta) == pytest.approx(epsilon, rel=1e-8, abs=1e-10)
 
 
@@ -184,18 +182,18 @@ def test_the_noise_of_gaussian_noise_for_each_aim(aim, sigma, start):
 
 
 def test_pure_levels_and_dp_sgd():
-    assert calibrate(
-        lambda scale: laplace(scale=scale), epsilon=0.5, delta=0.0
-    ) == pytest.approx(2.0, rel=2e-5)
-    run = {"sample_rate": 0.05, "steps": 200}
+    scale = calibrate(lambda scale: laplace(scale=scale), epsilon=0.5, delta=0.0)
+    assert scale == pytest.approx(2.0, rel=2e-5)
+
+    def power(noise):
+        return dp_sgd(noise_multiplier=noise, sample_rate=0.05, steps=200).tpr(0.01)
+
     sigma = calibrate(
-        lambda noise: dp_sgd(noise_multiplier=noise, **run), tpr=0.05, fpr=0.01
+        lambda noise: dp_sgd(noise_multiplier=noise, sample_rate=0.05, steps=200),
+        tpr=0.05,
+        fpr=0.01,
     )
-    assert (
-        dp_sgd(noise_multiplier=sigma, **run).tpr(0.01)
-        <= 0.05
-        < dp_sgd(noise_multiplier=sigma * 0.999, **run).tpr(0.01)
-    )
+    assert power(sigma) <= 0.05 < power(sigma * 0.999)
 
 
 def test_few_profiles_are_made():

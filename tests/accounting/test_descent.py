@@ -4,6 +4,7 @@ force, a paper's table.
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -115,8 +116,14 @@ def test_composition_is_more_steps(accountant):
         )
 
     one = steps(120).epsilon(1e-6)
-    assert steps(40).compose(3).epsilon(1e-6) == pytest.approx(one, rel=1e-6)
-    assert compose(steps(20), steps(100)).epsilon(1e-6) == pytest.approx(one, rel=1e-6)
+    for same in (steps(40).compose(3), compose(steps(20), steps(100))):
+        assert same.epsilon(1e-6) == pytest.approx(one, rel=1e-6)
+
+
+def assert_least(sigma, epsilon, delta, *, off, **run):
+    """The noise is enough, and noise that is smaller by the part ``off`` is not."""
+    assert dp_sgd(noise_multiplier=sigma, **run).delta(epsilon) <= delta
+    assert dp_sgd(noise_multiplier=sigma * (1 - off), **run).delta(epsilon) > delta
 
 
 @given(
@@ -129,61 +136,31 @@ def test_composition_is_more_steps(accountant):
 def test_calibration_inverts_the_profile_from_the_private_side(
     epsilon, delta, rate, steps
 ):
-    sigma = dp_sgd_noise_multiplier(
-        epsilon, delta, sample_rate=rate, steps=steps, accountant="rdp"
-    )
-    profile = dp_sgd(
-        noise_multiplier=sigma, sample_rate=rate, steps=steps, accountant="rdp"
-    )
-    assert profile.delta(epsilon) <= delta
-    less = dp_sgd(
-        noise_multiplier=sigma * (1 - 1e-3),
-        sample_rate=rate,
-        steps=steps,
-        accountant="rdp",
-    )
-    assert less.delta(epsilon) > delta
+    run = {"sample_rate": rate, "steps": steps, "accountant": "rdp"}
+    sigma = dp_sgd_noise_multiplier(epsilon, delta, **run)
+    assert_least(sigma, epsilon, delta, off=1e-3, **run)
 
 
 def test_calibration_of_arrays_is_that_of_each():
     epsilons, rates, steps = [[0.5], [4.0]], [0.01, 0.1, 1.0], [100, 1000, 10]
-    together = dp_sgd_noise_multiplier(
-        epsilons, 1e-6, sample_rate=rates, steps=steps, accountant="rdp"
-    )
+    by_rdp = partial(dp_sgd_noise_multiplier, accountant="rdp")
+    together = by_rdp(epsilons, 1e-6, sample_rate=rates, steps=steps)
     assert together.shape == (2, 3)
     for (row, column), found in np.ndenumerate(together):
-        alone = dp_sgd_noise_multiplier(
-            epsilons[row][0],
-            1e-6,
-            sample_rate=rates[column],
-            steps=steps[column],
-            accountant="rdp",
-        )
+        run = {"sample_rate": rates[column], "steps": steps[column]}
+        alone = by_rdp(epsilons[row][0], 1e-6, **run)
         assert isinstance(alone, float)
         assert found == pytest.approx(alone, rel=1e-7)
 
 
 @pytest.mark.parametrize("rate", [0.01, 1.0])
 def test_calibration_by_loss_distribution(rate):
-    sigma = dp_sgd_noise_multiplier(
-        1.0, 1e-5, sample_rate=rate, steps=100, accountant="pld"
-    )
-    assert (
-        dp_sgd(noise_multiplier=sigma, sample_rate=rate, steps=100).delta(1.0) <= 1e-5
-    )
-    assert (
-        dp_sgd(noise_multiplier=sigma * (1 - 1e-4), sample_rate=rate, steps=100).delta(
-            1.0
-        )
-        > 1e-5
-    )
-    by_rdp = dp_sgd_noise_multiplier(
-        1.0, 1e-5, sample_rate=rate, steps=100, accountant="rdp"
-    )
-    assert dp_sgd_noise_multiplier(
-        1.0, 1e-5, sample_rate=rate, steps=100
-    ) == pytest.approx(sigma, rel=1e-9)
-    assert sigma <= by_rdp
+    run = {"sample_rate": rate, "steps": 100}
+    sigma = dp_sgd_noise_multiplier(1.0, 1e-5, **run, accountant="pld")
+    assert_least(sigma, 1.0, 1e-5, off=1e-4, **run)
+    best = dp_sgd_noise_multiplier(1.0, 1e-5, **run)
+    assert best == pytest.approx(sigma, rel=1e-9)
+    assert sigma <= dp_sgd_noise_multiplier(1.0, 1e-5, **run, accountant="rdp")
 
 
 def test_the_smaller_of_two_accountants_is_the_default(monkeypatch):
@@ -195,19 +172,17 @@ def test_the_smaller_of_two_accountants_is_the_default(monkeypatch):
         _descent, "dp_sgd", lambda **run: made.append(run) or dp_sgd(**run)
     )
     run = {"sample_rate": 0.01, "steps": 1000}
-    assert dp_sgd_noise_multiplier(1.5, 1e-5, **run) < 0.95 * dp_sgd_noise_multiplier(
-        1.5, 1e-5, **run, accountant="rdp"
-    )
+    by_rdp = partial(dp_sgd_noise_multiplier, accountant="rdp", **run)
+    assert dp_sgd_noise_multiplier(1.5, 1e-5, **run) < 0.95 * by_rdp(1.5, 1e-5)
     assert len(made) <= 5  # loss distributions for one pair
-    assert dp_sgd_noise_multiplier(1.5, 1e-30, **run) == dp_sgd_noise_multiplier(
-        1.5, 1e-30, **run, accountant="rdp"
-    )
-    both = dp_sgd(noise_multiplier=2.0, **run)
-    alone = [
-        dp_sgd(noise_multiplier=2.0, **run, accountant=each) for each in ("pld", "rdp")
-    ]
+    assert dp_sgd_noise_multiplier(1.5, 1e-30, **run) == by_rdp(1.5, 1e-30)
+    by = {
+        accountant: dp_sgd(noise_multiplier=2.0, accountant=accountant, **run)
+        for accountant in ("best", "pld", "rdp")
+    }
     for epsilon in (0.0, 0.5, 20.0):
-        assert both.delta(epsilon) == min(each.delta(epsilon) for each in alone)
+        least = min(by["pld"].delta(epsilon), by["rdp"].delta(epsilon))
+        assert by["best"].delta(epsilon) == least
 
 
 def densities(gradients, present, rate, sigma, y):
@@ -281,16 +256,11 @@ def test_contraction_of_quadratics(low, high, rate):
 def test_last_iterate_is_as_gaussian_noise():
     profile = last_iterate(sigma=0.05, shift=0.01, steps=400, diameter=2.0)
     expected = gaussian(sigma=1 / 4.0)
-    np.testing.assert_allclose(
-        profile.delta([0.0, 1.0, 5.0]), expected.delta([0.0, 1.0, 5.0]), rtol=1e-12
-    )
+    found = profile.delta(EPSILONS)
+    np.testing.assert_allclose(found, expected.delta(EPSILONS), rtol=1e-12)
     assert profile.adjacency == "replace-one"
-    assert (
-        last_iterate(sigma=1.0, shift=1.0, steps=1).parameters["diameter"] == math.inf
-    )
-    assert profile.compose(4).advantage == pytest.approx(
-        gaussian(sigma=1 / 8.0).advantage
-    )
+    twice = gaussian(sigma=1 / 8.0)
+    assert profile.compose(4).advantage == pytest.approx(twice.advantage)
 
 
 # intrinsic privacy of SGD: Table III of Hyland and Tople from its own inputs

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import linalg, special, stats
 
 from dpnotes.accounting import (
     compose,
@@ -18,7 +18,13 @@ from dpnotes.accounting import (
     objective_perturbation,
 )
 from tests.accounting import loss_densities
-from tests.accounting.loss_densities import RELATIONS, SIZES, compared, pure_ratio
+from tests.accounting.loss_densities import (
+    RELATIONS,
+    SIZES,
+    compared,
+    minimisers,
+    pure_ratio,
+)
 
 K = math.sqrt(2)
 MADE = {"n_classes": 10, "regulariser": 600.0}
@@ -28,42 +34,33 @@ MADE = {"n_classes": 10, "regulariser": 600.0}
 @pytest.mark.parametrize("scale", [0.1, 1.0, 30.0])
 def test_logistic_constants_bound_random_logits_and_are_attained(n_classes, scale):
     constants = logistic_constants(n_classes=n_classes)
+    labels = np.eye(n_classes)
+
+    def eigenvalues(p):
+        return np.linalg.eigvalsh(p[:, None] * labels - p[:, :, None] * p[:, None])
+
     generator = np.random.default_rng(n_classes)
-    p = special.softmax(generator.normal(scale=scale, size=(2000, n_classes)), axis=1)
-    gradient = p - np.eye(n_classes)[0]
-    hessian = np.einsum("ni,ij->nij", p, np.eye(n_classes)) - np.einsum(
-        "ni,nj->nij", p, p
-    )
-    eigenvalues = np.linalg.eigvalsh(hessian)
-    assert np.linalg.norm(gradient, axis=1).max() <= constants.lipschitz
-    assert eigenvalues.max() <= constants.smoothness + 1e-12
-    assert eigenvalues.sum(axis=1).max() <= constants.trace + 1e-12
-    assert np.abs(eigenvalues[:, : n_classes - constants.rank]).max() < 1e-12
+    logits = generator.normal(scale=scale, size=(2000, n_classes))
+    p = special.softmax(logits, axis=1)
+    found = eigenvalues(p)
+    assert np.linalg.norm(p - labels[0], axis=1).max() <= constants.lipschitz
+    assert found.max() <= constants.smoothness + 1e-12
+    assert found.sum(axis=1).max() <= constants.trace + 1e-12
+    assert np.abs(found[:, : n_classes - constants.rank]).max() < 1e-12
     # attained: one wrong certain class; two equal classes; all equal classes
-    assert np.linalg.norm(np.eye(n_classes)[1] - np.eye(n_classes)[0]) == pytest.approx(
-        constants.lipschitz
-    )
-    halves = np.zeros(n_classes)
-    halves[:2] = 0.5
-    assert np.linalg.eigvalsh(
-        np.diag(halves) - np.outer(halves, halves)
-    ).max() == pytest.approx(constants.smoothness)
-    assert 1 - n_classes * (1 / n_classes) ** 2 == pytest.approx(constants.trace)
+    assert np.linalg.norm(labels[1] - labels[0]) == pytest.approx(constants.lipschitz)
+    two = (labels[:1] + labels[1:2]) / 2
+    assert eigenvalues(two).max() == pytest.approx(constants.smoothness)
+    alike = np.full((1, n_classes), 1 / n_classes)
+    assert eigenvalues(alike).sum() == pytest.approx(constants.trace)
 
 
 def fit(x, y, regulariser, divisor):
-    """Minimiser of the mean logistic loss, two classes, by Newton's method to
-    rounding.
-    """
-    theta = np.zeros((x.shape[1], 2))
-    for _ in range(60):
-        p = special.softmax(x @ theta, axis=1)
-        gradient = x.T @ (p - np.eye(2)[y]) / divisor + regulariser * theta
-        weight = p[:, 0] * p[:, 1]
-        block = np.einsum("n,ni,nj->ij", weight, x, x) / divisor
-        hessian = np.kron(block, [[1, -1], [-1, 1]]) + regulariser * np.eye(theta.size)
-        theta -= np.linalg.solve(hessian, gradient.ravel()).reshape(theta.shape)
-    return theta
+    """Minimiser of the mean logistic loss, two classes, [1, d]."""
+    basis = linalg.helmert(2).T
+    times = np.full(len(x), 1 / divisor)
+    noise = np.zeros((1, 1, x.shape[1]))
+    return minimisers(noise, x, y, times, basis, regulariser)[0]
 
 
 @pytest.mark.parametrize("regulariser", [0.05, 1.0, 20.0])

@@ -164,99 +164,55 @@ def kept(X, y, seed, found=[]):  # noqa: B006
 
 
 @pytest.mark.parametrize(
-    ("train", "error", "message"),
+    ("train", "message"),
     [
-        (
-            lambda X, y, seed: None,
-            TypeError,
-            "train must return what is released .* got None",
-        ),
-        (
-            fails,
-            ValueError,
-            (
-                "train must run on the records without one of them, got KeyError: 'no"
-                " such column'"
-            ),
-        ),
-        (
-            lambda X, y, seed: noisy_sum(X, y, 0),
-            ValueError,
-            "ignores its seed, or has no randomness",
-        ),
-        (LogisticRegression(), ValueError, "ignores its seed, or has no randomness"),
-        (kept, ValueError, "does it use its seed and its records"),
-        (
-            fails_with_more,
-            ValueError,
-            "train must run on records with a canary, too, got KeyError: 'too many'",
-        ),
-        (
-            lambda X, y, seed: np.full(30, np.nan),
-            ValueError,
-            "got NaN in all of the first",
-        ),
-        (
-            lambda X, y, seed: object(),
-            ValueError,
-            "train must return a result that yields a score",
-        ),
-        (
-            lambda X, y, seed: lambda records: len(2),
-            ValueError,
-            r"TypeError: .* \(in the score of its result\)",
-        ),
-        ("train", TypeError, "train must be a function"),
+        (lambda X, y, seed: None, "train must return what is released .* got None"),
+        (fails, "train must run on the records .* got KeyError: 'no such column'"),
+        (fails_with_more, "with a canary, too, got KeyError: 'too many'"),
+        (lambda X, y, seed: noisy_sum(X, y, 0), "ignores its seed, or has no random"),
+        (LogisticRegression(), "ignores its seed, or has no randomness"),
+        (kept, "does it use its seed and its records"),
+        (lambda X, y, seed: np.full(30, np.nan), "got NaN in all of the first"),
+        (lambda X, y, seed: object(), "train must return a result that yields a score"),
+        (lambda X, y, seed: lambda records: len(2), r"\(in the score of its result\)"),
+        ("train", "train must be a function"),
     ],
 )
-def test_what_cannot_be_audited_is_said(train, error, message):
-    with pytest.raises(error, match=message):
+def test_what_cannot_be_audited_is_said(train, message):
+    with pytest.raises((TypeError, ValueError), match=message):
         audit(train, X, Y, claim=CLAIM, runs=400)
 
 
+GIVEN = "domain must be a list of records .* with 30 features"
+
+
 @pytest.mark.parametrize(
-    ("given", "error", "message"),
+    ("given", "message"),
     [
         (
             {"claim": gaussian(sigma=1e-3)},
-            ValueError,
-            "claim must be a guarantee that runs can refute",
+            "claim must be a guarantee that runs can ref",
         ),
-        ({"claim": 1.0}, TypeError, "claim must be a PrivacyProfile"),
-        ({"domain": -3.0}, ValueError, "domain must be > 0"),
-        ({"domain": (1, 0)}, ValueError, "domain must be .* low <= high"),
-        ({"domain": (1, 0, 2)}, ValueError, "domain must be a pair"),
+        ({"claim": 1.0}, "claim must be a PrivacyProfile"),
+        ({"domain": -3.0}, "domain must be > 0"),
+        ({"domain": (1, 0)}, "domain must be .* low <= high"),
+        ({"domain": (1, 0, 2)}, "domain must be a pair"),
+        ({"domain": []}, GIVEN),
+        ({"domain": [(np.zeros(4), 1)]}, GIVEN),
+        ({"random_state": -1}, "random_state must be >= 0"),
+        ({"y": Y[:-1]}, "X and y must be finite numbers"),
+        ({"X": np.ones_like(X)}, "X must have a feature that differs"),
+        ({"runs": 50}, r"runs must be at least \d+ .* got runs=50"),
         (
-            {"domain": []},
-            ValueError,
-            "domain must be a list of records .* with 30 features",
-        ),
-        (
-            {"domain": [(np.zeros(4), 1)]},
-            ValueError,
-            "domain must be a list of records .* with 30 features",
-        ),
-        ({"random_state": -1}, ValueError, "random_state must be >= 0"),
-        ({"y": Y[:-1]}, ValueError, "X and y must be finite numbers"),
-        ({"X": np.ones_like(X)}, ValueError, "X must have a feature that differs"),
-        (
-            {"claim": gaussian(sigma=0.5), "runs": 50},
-            ValueError,
-            r"runs must be at least \d+ .* got runs=50",
-        ),
-        (
-            {"claim": gaussian(sigma=0.2), "runs": None, "seconds": 0.01},
-            ValueError,
-            (
-                r"seconds must be at least about \d+, for \d+ training runs of .* got"
-                r" seconds=0.01"
-            ),
+            {"runs": None, "seconds": 0.01},
+            r"seconds must be at least about \d+, for \d+ training runs of .*=0.01",
         ),
     ],
 )
-def test_bad_settings_are_named(given, error, message):
-    with pytest.raises(error, match=message):
-        audit(noisy_sum, **{"X": X, "y": Y, "claim": CLAIM, "runs": 400} | given)
+def test_bad_settings_are_named(given, message):
+    settings = {"X": X, "y": Y, "claim": gaussian(sigma=0.5), "runs": 400}
+    with pytest.raises((TypeError, ValueError), match=message):
+        audit(noisy_sum, **settings | given)
 
 
 def test_an_interrupted_audit_goes_on():
@@ -287,20 +243,17 @@ def test_memory_is_of_one_audit():
     again = audit(half_the_noise, X, Y, **settings, memory=memory)
     assert (again.p_value, again.refuted) == (first.p_value, True)
     assert 0 < again.runs < first.runs  # those that were counted, without the pilot's
-    others = [
-        ("train", noisy_sum, X, settings),
-        ("X", half_the_noise, X + 0.1, settings),
-    ]
-    others += [
-        (name, half_the_noise, X, settings | {name: value})
-        for name, value in {"claim": REPLACED, "random_state": 1, "domain": 2.0}.items()
-    ]
-    for name, train, table, given in others:
-        with pytest.raises(
-            ValueError,
-            match=f"memory must be empty or from the same audit, .* another {name}",
-        ):
-            audit(train, table, Y, **given, memory=memory)
+    changes = {
+        "train": noisy_sum,
+        "X": X + 0.1,
+        "claim": REPLACED,
+        "random_state": 1,
+        "domain": 2.0,
+    }
+    for name, value in changes.items():
+        given = {"train": half_the_noise, "X": X, "y": Y, **settings, name: value}
+        with pytest.raises(ValueError, match=f"from the same audit, .* another {name}"):
+            audit(**given, memory=memory)
 
 
 class Keeps:

@@ -32,17 +32,13 @@ LEVEL = 0.05
 
 def every_outcome(positives, negatives):
     """Counts of all outcomes, and their probabilities at true rates."""
-    k, j = (
-        each.ravel().astype(float)
-        for each in np.meshgrid(range(positives + 1), range(negatives + 1))
-    )
-    counts = Counts(k, np.full_like(k, positives), j, np.full_like(k, negatives))
-    return (
-        counts,
-        lambda tpr, fpr: (
-            stats.binom.pmf(k, positives, tpr) * stats.binom.pmf(j, negatives, fpr)
-        ),
-    )
+    k, j = np.indices((positives + 1, negatives + 1)).reshape(2, -1)
+
+    def probability(tpr, fpr):
+        return stats.binom.pmf(k, positives, tpr) * stats.binom.pmf(j, negatives, fpr)
+
+    numbers = np.broadcast_arrays(k, positives, j, negatives)
+    return Counts(*np.array(numbers, dtype=float)), probability
 
 
 @pytest.mark.parametrize(
@@ -54,26 +50,21 @@ def test_bounds_fail_as_rarely_as_stated(tpr, fpr):
     """
     counts, probability = every_outcome(40, 30)
     frontier, mass = counts.frontier(LEVEL, 128), probability(tpr, fpr)
-    with np.errstate(divide="ignore"):
-        epsilon = max(
-            np.log((tpr - 0.01) / fpr) if fpr else np.inf,
-            np.log((1 - fpr - 0.01) / (1 - tpr)) if tpr < 1 else np.inf,
-        )
-    wrong = {
-        "epsilon": least_epsilon(frontier, 0.01) > epsilon + 1e-12,
-        "delta": (
-            least_delta(frontier, 0.5)
-            > max(tpr - np.exp(0.5) * fpr, 1 - fpr - np.exp(0.5) * (1 - tpr))
-        ),
-        "mu": least_mu(frontier) > stats.norm.ppf(tpr) - stats.norm.ppf(fpr),
-        "tpr": least_tpr(frontier, fpr) > tpr,
-    }
-    failures = {name: float(mass[which].sum()) for name, which in wrong.items()}
-    assert max(failures.values()) <= LEVEL
-    either = np.any(list(wrong.values()), axis=0)
-    assert mass[either].sum() <= LEVEL  # jointly
+    epsilon = np.inf
+    if fpr and tpr < 1:
+        epsilon = np.log(max((tpr - 0.01) / fpr, (0.99 - fpr) / (1 - tpr)))
+    delta = max(tpr - np.exp(0.5) * fpr, 1 - fpr - np.exp(0.5) * (1 - tpr))
+    mu = stats.norm.ppf(tpr) - stats.norm.ppf(fpr)
+    wrong = [
+        least_epsilon(frontier, 0.01) > epsilon + 1e-12,
+        least_delta(frontier, 0.5) > delta,
+        least_mu(frontier) > mu,
+        least_tpr(frontier, fpr) > tpr,
+    ]
+    failed = mass[np.any(wrong, axis=0)].sum()
+    assert failed <= LEVEL  # jointly
     if tpr == 0.731:
-        assert mass[either].sum() > 1e-4  # not by proving nothing
+        assert failed > 1e-4  # not by proving nothing
 
 
 @pytest.mark.parametrize(
@@ -176,12 +167,7 @@ def test_gaussian_noise_reaches_most_of_its_mu():
 @pytest.mark.parametrize(
     ("claim", "shown", "mistaken", "false"),
     [
-        (
-            bagging(n=100, subsample=20),
-            bagging(n=100, subsample=20).advantage,
-            0.0,
-            bagging(n=100, subsample=15),
-        ),
+        (bagging(n=5, subsample=1), 0.2, 0.0, bagging(n=7, subsample=1)),
         (pure(2.0), 1 / (1 + np.exp(-2)), 1 / (1 + np.exp(2)), pure(1.5)),
     ],
 )
@@ -190,16 +176,12 @@ def test_yes_or_no_reaches_most_of_its_delta(claim, shown, mistaken, false):
     of less falls.
     """
     share = np.random.default_rng(0).permutation(2000) / 2000
-    members, nonmembers = (
-        (share < shown).astype(float),
-        (share[::-1] < mistaken).astype(float),
-    )
+    members = (share < shown).astype(float)
+    nonmembers = (share[::-1] < mistaken).astype(float)
     report = audit_scores(members, nonmembers, claim=claim)
     assert not report.refuted
-    assert 0.8 * claim.delta(0.0) < report.delta(0.0) < claim.delta(0.0)
+    assert 0.8 * claim.advantage < report.delta(0.0) < claim.advantage
     assert audit_scores(members, nonmembers, claim=false).refuted
-    if claim.mechanism == "pure":
-        assert 1.6 < report.epsilon(0.0) < 2
 
 
 def test_each_direction_is_taken_at_its_word():
@@ -236,21 +218,14 @@ def test_curve_is_above_the_claim(claim):
 
 def test_the_region_proves_more_than_two_intervals():
     """At equal rates of error, and never much less where one of the counts is zero."""
-    test = {
-        "true_positives": 700,
-        "positives": 1000,
-        "false_positives": 300,
-        "negatives": 1000,
-    }
-    frontier = Counts(*(np.array([float(count)]) for count in test.values())).frontier(
-        LEVEL
-    )
-    assert least_epsilon(frontier, 1e-5)[0] > audit_epsilon(**test, delta=1e-5) + 0.04
-    test["false_positives"] = 0
-    frontier = Counts(*(np.array([float(count)]) for count in test.values())).frontier(
-        LEVEL
-    )
-    assert least_epsilon(frontier, 1e-5)[0] > audit_epsilon(**test, delta=1e-5) - 0.2
+    for mistaken, more in ((300, 0.04), (0, -0.2)):
+        numbers = [700, 1000, mistaken, 1000]
+        frontier = Counts(*np.array(numbers, dtype=float)[:, None]).frontier(LEVEL)
+        names = ("true_positives", "positives", "false_positives", "negatives")
+        by_intervals = audit_epsilon(
+            **dict(zip(names, numbers, strict=True)), delta=1e-5
+        )
+        assert least_epsilon(frontier, 1e-5)[0] > by_intervals + more
 
 
 def test_direction_order_and_units_do_not_matter():
