@@ -12,7 +12,6 @@ from dpnotes.mechanisms._exact import normal_floats as normal_floats
 from dpnotes.mechanisms._noise import (
     add_gaussian as add_gaussian,
     add_norm_noise as add_norm_noise,
-    norm_noise as norm_noise,
     stream as stream,
 )
 from dpnotes.mechanisms._votes import (

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpnotes._validation import Floats, array, at_least, at_least_one, positive
+from dpnotes._validation import Floats, array, at_least, positive
 from dpnotes.mechanisms._exact import GaussianReals, NormReals, add_rounded
 
-Shape = int | tuple[int, ...]
 Seed = int | np.random.Generator
 
 
@@ -73,7 +72,8 @@ def add_gaussian(
     sigma = positive("sigma", sigma)
     if seed is None:
         # a factor for each row, repeated for its entries
-        each = np.repeat(_up(factors * sigma), values[:1].size)
+        row = values.size // max(1, len(factors))
+        each = np.repeat(_up(factors * sigma), row)
         return add_rounded(values, GaussianReals(values.size, each))
     noise = generator_of(seed).normal(0.0, sigma, size=values.shape)
     return values + _by_row(noise, factors, scales)
@@ -88,6 +88,10 @@ def add_norm_noise(
 ) -> Floats:
     """Add noise b with density proportional to ``exp(-rate ||b||_2)`` to values: pure
     DP for a bounded L2 sensitivity.
+
+    In d dimensions the direction of b is uniform on the sphere, and its norm is Gamma
+    distributed with shape d and this rate. Each coordinate has variance ``(d + 1) /
+    rate^2``. One dimension gives Laplace noise of scale ``1 / rate``.
 
     Parameters
     ----------
@@ -126,75 +130,20 @@ def add_norm_noise(
     """
     values, factors = _released(values, scales)
     rate = positive("rate", rate)
-    if seed is not None and scales is None:
-        return values + norm_noise(values.shape, rate=rate, seed=seed)
-    if seed is not None:
-        noise = norm_noise(
-            values.shape[1:], rate=rate, seed=seed, n_repeats=len(values)
-        )
-        return values + _by_row(noise, factors, scales)
-    if scales is None:
-        return add_rounded(values, NormReals(values.size, _up(1 / rate)))
-    return add_rounded(
-        values, NormReals(values[:1].size, _up(factors / rate), n_vectors=len(values))
-    )
-
-
-def norm_noise(
-    shape: Shape, *, rate: float, seed: Seed, n_repeats: int | None = None
-) -> Floats:
-    """Draw noise b with density proportional to ``exp(-rate ||b||_2)``: pure DP for
-    vectors of bounded L2 sensitivity.
-
-    In d dimensions the direction is uniform on the sphere, and the norm is Gamma
-    distributed with shape d and this rate. Each coordinate has variance ``(d + 1) /
-    rate^2``. One dimension gives Laplace noise of scale ``1 / rate``.
-
-    Parameters
-    ----------
-    shape : int or tuple of int
-        Shape of one vector; a matrix is one vector of all its entries (Frobenius norm).
-    rate : float, > 0
-        Rate of the noise, in inverse units of the values that receive it, for example
-        from :func:`dpnotes.accounting.norm_noise_rate`.
-    seed : int, >= 0, or numpy Generator
-        Source of the noise, which must stay secret if the noise protects data.
-    n_repeats : int, >= 1, optional
-        Number of independent vectors.
-
-    Returns
-    -------
-    ndarray of float64, of the given shape, or [n_repeats, *shape]
-
-    Raises
-    ------
-    ValueError
-        If rate is not positive and finite, or n_repeats is below 1.
-    TypeError
-        If a number has the wrong type, or the seed is neither an integer nor a
-        Generator.
-
-    Source
-    ------
-    Chaudhuri, Monteleoni and Sarwate (2011), Algorithm 1; van der Maaten and Hannun
-    (2020), Theorems 1, 3 and 5.
-
-    Examples
-    --------
-    >>> norm_noise((3, 4), rate=0.5, seed=0, n_repeats=2).shape
-    (2, 3, 4)
-    """
-    rate = positive("rate", rate)
-    repeats = at_least_one("n_repeats", n_repeats) if n_repeats is not None else 1
-    sizes = shape if isinstance(shape, tuple) else (shape,)
-    d = math.prod(sizes)
+    if not values.size:  # a vector without entries has no direction
+        return values
+    # one vector of all values, or a vector for each row
+    n_vectors = 1 if scales is None else len(values)
+    size = values.size // n_vectors
+    if seed is None:
+        scale = _up(factors[:n_vectors] / rate)
+        return add_rounded(values, NormReals(size, scale, n_vectors=n_vectors))
     generator = generator_of(seed)
     # a normal vector has a uniform direction, whatever its length
-    normal = generator.standard_normal((repeats, d))
-    norms = generator.standard_gamma(d, size=(repeats, 1)) / rate
-    # [repeats, d]
-    noise: Floats = normal * (norms / np.linalg.norm(normal, axis=1, keepdims=True))
-    return noise.reshape(sizes if n_repeats is None else (repeats, *sizes))
+    normal = generator.standard_normal((n_vectors, size))
+    norms = generator.standard_gamma(size, size=(n_vectors, 1)) / rate
+    vectors = normal * (norms / np.linalg.norm(normal, axis=1, keepdims=True))
+    return values + _by_row(vectors.reshape(values.shape), factors, scales)
 
 
 def generator_of(seed: Seed) -> np.random.Generator:
@@ -224,7 +173,7 @@ def _released(values: ArrayLike, scales: ArrayLike | None) -> tuple[Floats, Floa
     if not np.isfinite(values).all():
         raise ValueError("values must be finite")
     if scales is None:
-        return values, np.ones(len(values) if values.ndim else 1)
+        return values, np.ones(max(1, len(values)) if values.ndim else 1)
     factors = array("scales", scales, open_low=True, finite=True)
     if factors.shape != values.shape[:1]:
         raise ValueError(

@@ -15,7 +15,7 @@ from dpnotes.accounting import (
     soft_vote_beta,
 )
 from dpnotes.lab.needed_noise import recommend
-from dpnotes.mechanisms import norm_noise
+from dpnotes.mechanisms import add_norm_noise
 
 MNIST = {
     "n": 60_000,
@@ -54,16 +54,19 @@ def test_gaussian_noise_by_formula():
     assert math.isclose(shares[0] / shares.sum(), 0.95)
 
 
+def vectors(*shape, rate, seed):
+    """Noise on 10,000 vectors, each with a norm of its own."""
+    values = np.zeros((10_000, *shape))
+    return add_norm_noise(values, rate=rate, scales=np.ones(10_000), seed=seed)
+
+
 def test_pure_noise_on_a_logit_by_sampling():
     """10,000 draws have a relative deviation of 0.7%, so 5% is seven of them."""
     found = recommend(**MNIST | {"delta": 0.0, "d": 7, "n_classes": 3}, l2=1e-2)
     sensitivity = math.sqrt(2) / (60_000 * 1e-2)
     basis = np.array([[1, 1], [-1, 1], [0, -2]]) / np.sqrt([2, 6])
-    weights = basis @ norm_noise((2, 7), rate=1 / sensitivity, seed=0, n_repeats=10_000)
-    logits = (
-        norm_noise((2,), rate=1 / (100 * sensitivity), seed=1, n_repeats=10_000)
-        @ basis.T
-    )
+    weights = basis @ vectors(2, 7, rate=1 / sensitivity, seed=0)
+    logits = vectors(2, rate=1 / (100 * sensitivity), seed=1) @ basis.T
     query = np.full(7, 1 / math.sqrt(7))
     assert noise(found, "model_sensitivity") == pytest.approx(
         (weights @ query)[:, 0].std(), rel=0.05
@@ -78,7 +81,7 @@ def test_pure_loss_perturbation_on_a_logit_by_sampling(n_classes):
     found = recommend(**MNIST | {"delta": 0.0, "d": 7, "n_classes": n_classes}, l2=1e-2)
     stated = objective_perturbation(1.0, n_classes=n_classes, regulariser=600)
     rate = stated.rate * (2 if n_classes == 2 else 1)  # of the row of the first class
-    row = norm_noise((7,), rate=rate, seed=0, n_repeats=10_000) / 600
+    row = vectors(7, rate=rate, seed=0) / 600
     assert noise(found, "loss_perturbation") == pytest.approx(row[:, 0].std(), rel=0.05)
 
 

@@ -9,7 +9,7 @@ import pytest
 from mpmath import mp
 from scipy import stats
 
-from dpnotes.mechanisms import _exact, add_gaussian, add_norm_noise, norm_noise
+from dpnotes.mechanisms import _exact, add_gaussian, add_norm_noise
 from dpnotes.mechanisms._exact import GaussianReals, Normals, NormReals
 
 
@@ -302,10 +302,15 @@ def test_bad_arguments_are_named_and_values_are_not_told(release, scale):
             release(**{**given, **change})
 
 
-def test_bad_repeats_are_named():
-    for repeats, error in ((0, ValueError), (2.0, TypeError)):
-        with pytest.raises(error, match="n_repeats must be"):
-            norm_noise(2, rate=1.0, seed=0, n_repeats=repeats)
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0), (3,), (2, 1, 2)])
+@pytest.mark.parametrize("seed", [None, 0])
+def test_values_of_any_shape_get_noise(shape, seed):
+    for noisy in (
+        add_gaussian(np.zeros(shape), sigma=1.0, seed=seed),
+        add_norm_noise(np.zeros(shape), rate=1.0, seed=seed),
+    ):
+        assert np.shape(noisy) == shape
+        assert (noisy != 0).all()
 
 
 def test_gaussian_noise_has_the_stated_scale():
@@ -323,7 +328,9 @@ def exact_vectors(d, rate, count):
 
 
 def seeded_vectors(d, rate, count):
-    return norm_noise(d, rate=rate, seed=3, n_repeats=count)
+    return add_norm_noise(
+        np.zeros((count, d)), rate=rate, scales=np.ones(count), seed=3
+    )
 
 
 @pytest.mark.parametrize(
@@ -352,7 +359,7 @@ def test_norm_noise_is_gamma_in_norm_and_uniform_in_direction(d, rate, draw, cou
 def test_noise_comes_from_the_given_seed_alone():
     for draw in (
         lambda seed: add_gaussian(np.zeros(4), sigma=1.0, seed=seed),
-        lambda seed: norm_noise(4, rate=1.0, seed=seed),
+        lambda seed: add_norm_noise(np.zeros(4), rate=1.0, seed=seed),
     ):
         np.random.seed(0)  # noqa: NPY002, the hidden state that must not matter
         first = draw(8)
@@ -361,4 +368,3 @@ def test_noise_comes_from_the_given_seed_alone():
         assert (first != draw(9)).all()
         generator = np.random.default_rng(8)
         assert (draw(generator) != draw(generator)).all()
-    assert norm_noise((2, 3), rate=1.0, seed=0).shape == (2, 3)
