@@ -179,11 +179,10 @@ class Pair:
         if not len(width):
             return np.zeros(np.shape(alpha))
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            grown = np.where(
-                (power := (order - 1) * width) < 1e-9,
-                0.0,
-                _log_expm1(power) - np.log(power),
-            )
+            power = (order - 1) * width
+            # log of the mean of e^power over a piece, which is 1 for a short one
+            mean = _log_expm1(power) - np.log(power)
+            grown = np.where(power < 1e-9, 0.0, mean)
             # integrals of e^((alpha - 1) epsilon) and e^(-alpha epsilon) over each
             # piece
             rising = (order - 1) * start + grown
@@ -317,9 +316,10 @@ def convex(nodes: Floats, deltas: Floats) -> Floats:
         kept: list[int] = []
         for index in range(len(nodes)):
             while len(kept) > 1:
-                (a, b), c = kept[-2:], index
+                a, b = kept[-2:]
                 before = (deltas[a] - deltas[b]) / -np.expm1(nodes[a] - nodes[b])
-                if before >= (deltas[b] - deltas[c]) / np.expm1(nodes[c] - nodes[b]):
+                after = (deltas[b] - deltas[index]) / np.expm1(nodes[index] - nodes[b])
+                if before >= after:
                     break
                 kept.pop()
             kept.append(index)

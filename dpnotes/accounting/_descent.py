@@ -134,11 +134,9 @@ def _step(sigma: float, rate: float, exchanged: bool) -> Release:
         return SampleRelease(0.0, both=False)
     if rate == 1:
         return GaussianRelease((1 + exchanged) * (1 / sigma))
-    return (
-        OverlapRelease(rate, 1 / sigma)
-        if exchanged
-        else MixtureRelease(GaussianRelease(1 / sigma), rate)
-    )
+    if exchanged:
+        return OverlapRelease(rate, 1 / sigma)
+    return MixtureRelease(GaussianRelease(1 / sigma), rate)
 
 
 def _accounted(once: Release, times: int, accountant: str) -> Release:
@@ -364,7 +362,8 @@ def _brackets(
             # a coarse order may ask for more noise than the best one: a wide bracket
             pair = [max(place - 1, 0), place]
             low[index], high[index] = COARSE_SIGMAS[pair] * [0.5, 1.0]
-            left[index], right[index] = best[pair].min() - 1, best[pair].max() + 1
+            left[index] = best[pair].min() - 1
+            right[index] = best[pair].max() + 1
     return low, high, np.maximum(left, 0), np.minimum(right, len(COARSE_ORDERS) - 1)
 
 

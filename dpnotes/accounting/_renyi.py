@@ -151,11 +151,12 @@ def best_order(
         place = np.where(smaller, high - step, low + step)
         value = value_at(place)
         # one of the two inner points is used again, so that each round costs one value
-        left, right = np.where(smaller, place, right), np.where(smaller, left, place)
-        f_left, f_right = (
-            np.where(smaller, value, f_right),
-            np.where(smaller, f_left, value),
-        )
+        kept = np.where(smaller, left, right)
+        f_kept = np.where(smaller, f_left, f_right)
+        left = np.where(smaller, place, kept)
+        right = np.where(smaller, kept, place)
+        f_left = np.where(smaller, value, f_kept)
+        f_right = np.where(smaller, f_kept, value)
     return floats(np.fmin(best, np.fmin(f_left, f_right))[..., 0])
 
 

@@ -502,7 +502,8 @@ class _Audit:
         """
         runner = self.runner
         # blocks of runs have names, by which a resumed audit finds them again
-        while (done := sum(map(len, kinds[0]))) < upto:
+        done = sum(map(len, kinds[0]))
+        while done < upto:
             size = min(upto - done, plan["step"])
             if runner.over and f"members {done} {size}" not in runner.memory:
                 return False
@@ -516,6 +517,7 @@ class _Audit:
                     scores = self._scores(pair[k], observer, size, plan["names"])
                     runner.memory[name] = scores.tolist()
                 kinds[k].append(np.asarray(runner.memory[name]))
+            done += size
         return True
 
     def _scores(

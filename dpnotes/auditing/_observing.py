@@ -223,8 +223,10 @@ def _numbers(result: Any) -> Iterator[Floats]:
         for name in ("coef_", "intercept_"):
             if hasattr(result, name):
                 yield _plain(getattr(result, name)).astype(np.float64).ravel()
-    elif _is_array(result) and (values := _plain(result)).dtype.kind in "biuf":
-        yield values.astype(np.float64).ravel()
+    elif _is_array(result):
+        values = _plain(result)
+        if values.dtype.kind in "biuf":
+            yield values.astype(np.float64).ravel()
 
 
 def _inside(part: Any) -> Iterator[Floats]:

@@ -187,7 +187,8 @@ def _rate(hits: Floats, runs: Floats, side: float, steps: Floats) -> Floats:
     """Rate of one-sided p-value ``e^-steps`` above (side 1) or below (-1) the
     observed rate, [..., steps].
     """
-    hits, misses = hits[..., None] + 0.5, (runs - hits)[..., None] + 0.5
+    misses = (runs - hits)[..., None] + 0.5
+    hits = hits[..., None] + 0.5
     error = np.sqrt(1 / hits + 1 / misses)
     # quantiles of the normal distribution, from logarithms
     distance = -special.ndtri_exp(-steps)

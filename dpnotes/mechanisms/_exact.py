@@ -388,7 +388,9 @@ def _half_normals(
             if kept[i] and exponent.bits > 64:
                 longer[int(left[i])] = exponent.word, exponent.bits
         where = left[kept]
-        negative[where], cells[where], words[where] = sign[kept], k[kept], u[kept]
+        negative[where] = sign[kept]
+        cells[where] = k[kept]
+        words[where] = u[kept]
         left = left[~kept]
     return negative, cells, words, longer
 
