@@ -347,7 +347,6 @@ def bridged(nodes: Floats, remove: Floats, add: Floats) -> tuple[Floats, Floats]
     With x = e^epsilon, the curve is ``remove`` for x >= 1. For x < 1 it is ``1 - x (1 -
     add)``, with ``add`` taken at epsilon = -log x.
     """
-    # both directions begin with the same total variation distance
     least = min(remove[0], add[0])  # the total variation distance, from either side
     remove = np.minimum(remove, least)
     add = np.minimum(add, least)

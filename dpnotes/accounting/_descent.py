@@ -143,7 +143,7 @@ def _accounted(once: Release, times: int, accountant: str) -> Release:
     """Steps by the accountant; without sampling, and at rate 0, the result is exact
     with every accountant.
     """
-    # the curve of one step is exact, or nearly so, and needs no accountant
+    # the curve of one step is exact and needs no accountant
     if times == 1 and accountant != "rdp":
         return once
     if accountant == "best" or isinstance(once, GaussianRelease | SampleRelease):

@@ -230,7 +230,6 @@ class GroupRelease(Release):
             found = np.where(delta > 0, delta * factor, 0.0)
         # total variation distances add: a second bound, better at a small epsilon
         at_zero = self._once.worst(np.zeros(()), rough=rough)
-        # and no delta exceeds 1
         best = np.minimum(found, self._size * at_zero)
         return floats(np.minimum(best, 1.0))
 

@@ -67,7 +67,7 @@ def draw_subsets(
             f" subsample={subsample}"
         )
     if scheme == "split":
-        # one draw for all, so that no record is in two subsamples
+        # one draw for all: without replacement no record is in two subsamples
         drawn = n_models * subsample
         if not replace and drawn > n:
             raise ValueError(
