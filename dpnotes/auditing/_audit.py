@@ -370,15 +370,18 @@ class _Audit:
                 f"train must run on records with a canary, too, got {error}"
                 f" ({found[best].kind})"
             )
-        tried = {
-            "canary": [canary.kind for canary in found],
-            "origin": [canary.origin for canary in found],
-            "label": [str(canary.label) for canary in found],
-            "pilot": [members.count for members, _ in seen],
-            "apart": [distance for distance, _ in apart],
-            "score": [name for _, name in apart],
-            "chosen": [i == best for i in range(len(found))],
-        }
+        tried = []
+        for canary, runs, distance in zip(found, seen, apart, strict=True):
+            row = {
+                "canary": canary.kind,
+                "origin": canary.origin,
+                "label": str(canary.label),
+                "pilot": runs[0].count,
+                "apart": distance[0],
+                "score": distance[1],
+                "chosen": canary is found[best],
+            }
+            tried.append(row)
         direction = _direction(members.stacked(), others.stacked())
         if direction is not None:
             names.append("learned direction")
