@@ -1,5 +1,5 @@
 # make book      build the book from a fresh clone; needs Python 3.11 or newer and a network to install from
-# make pdf       the book as one PDF too, _build/book.pdf; needs Chromium or Chrome
+# make pdf       the book as one PDF too, _build/html/book.pdf; needs Chromium or Chrome
 # make test      check everything: style, types, layers, units, examples, chapters, and the pages in a browser.
 #                A test that needs a data set, a browser or an optional library that is not here is skipped; the last
 #                lines say what to do about it

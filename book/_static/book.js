@@ -145,6 +145,22 @@ function searchWhileTyping() {
   });
 }
 
+// A notebook that is downloaded installs the wheel of the site that it comes from, whose address only the browser knows.
+function nameWheel() {
+  const link = document.querySelector("a.btn-download-source-button");
+  if (!link || location.protocol === "file:") return;
+  link.addEventListener("click", async (event) => {
+    event.preventDefault();
+    const folder = new URL(`${document.documentElement.dataset.content_root}_static/`, location).href;
+    const text = await (await fetch(link.href)).text();
+    const named = text.replace(/(%pip install [^"]*")(dpnotes-[^["]+)\[book\]/, `$1dpnotes[book] @ ${folder}$2`);
+    const saved = document.createElement("a");
+    saved.href = URL.createObjectURL(new Blob([named], { type: "application/x-ipynb+json" }));
+    saved.download = link.href.split("/").pop();
+    saved.click();
+  });
+}
+
 // A box under each exercise that asks for numbers; what was right is kept in this browser.
 function askInPage() {
   const given = document.getElementById("given-exercises");
@@ -192,6 +208,7 @@ window.addEventListener("load", () => {
   nameArrows();
   searchWhileTyping();
   askInPage();
+  nameWheel();
   look();
   window.MathJax?.startup?.promise?.then(look);
   const sizes = new ResizeObserver(look);

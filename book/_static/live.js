@@ -393,8 +393,8 @@ function clipAndAdd(still, { gradients, noises }) {
     const [cx, cy] = at(without);
     shapes.push(element("circle", { class: "limit", cx, cy, r: clip * size }));
     const best = (1 + kernel.gaussian({ sigma: sigma * clip / length(clipped[clipped.length - 1]) }).delta(0)) / 2;
-    const text = `Ada moves the sum by ${digits(length(clipped[clipped.length - 1]))}, the noise has the standard deviation `
-      + `${digits(sigma * clip)}: whoever guesses from one sum whether she is in it is right in ${percent(best)} of cases.`;
+    const text = `Ada moves the sum by ${digits(length(clipped[clipped.length - 1]))}, and the noise has the standard deviation `
+      + `${digits(sigma * clip)}. The best guess whether she is in the sum is right in ${percent(best)} of cases.`;
     return { shapes, height: top + 24 + tall + 8, text };
   };
   const label = "Arrows from one point, the same arrows cut off at a circle, and two clouds of points that overlap.";
@@ -426,8 +426,8 @@ function epsilonOfSteps(still) {
     const x = { from: 1, to: 10000, log: true, ticks: [1, 10, 100, 1000, 10000], show: several, label: "steps T" };
     const y = { from: 0.01, to: 10000, log: true, ticks: [0.01, 1, 100, 10000], show: several, label: "epsilon" };
     const curves = [
-      { name: "epsilons added", look: "nothing", f: added, end: 300 },
-      { name: "without the sampling", look: "loose", f: unsampled, end: 40 },
+      { name: "epsilons added", look: "nothing", f: added, end: 1000 },
+      { name: "without the sampling", look: "loose", f: unsampled, end: 1.5 },
       { name: "the theorem", look: "dp-sgd", f: exact },
     ];
     const marks = [{ look: "dp-sgd", x: steps, y: at }, { look: "loose", x: steps, y: unsampled(steps) }];
@@ -457,7 +457,7 @@ function eachAnswer(still, { answers, noise, lead }) {
     const panel = (of, label) => {
       const y = { from: 1, to: 1000, log: true, ticks: [1, 10, 100, 1000], show: several, label };
       const curves = Object.entries(of).map(([name, values], i) => {
-        return { name, look: looks[name], f: through(answers, values), end: i % 2 ? 20 : to };
+        return { name, look: looks[name], f: through(answers, values), end: i % 2 ? 1.5 : to };
       });
       const marks = curves.map(({ look, f }) => ({ look, x: answers[place], y: f(answers[place]) }));
       return chart(room, 260, { x, y, curves, marks });
@@ -471,7 +471,7 @@ function eachAnswer(still, { answers, noise, lead }) {
     return { shapes, height: wide ? 260 : 520, text };
   };
   const label = "Noise on a logit, and the lead that a vote needs, against the number of answers.";
-  const sliders = [{ name: "place", text: "Answers B", values: answers.map((_, i) => i), start: 0, show: (i) => several(answers[i]) }];
+  const sliders = [{ name: "place", text: "Answers B", values: answers.map((_, i) => i), start: 6, show: (i) => several(answers[i]) }];
   live(still, { label, sliders, draw });
 }
 

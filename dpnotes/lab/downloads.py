@@ -27,7 +27,10 @@ Named = Callable[[str, str], str]
 
 
 def downloadable(
-    notebook: Mapping[str, Any], glued: Mapping[str, str], named: Named
+    notebook: Mapping[str, Any],
+    glued: Mapping[str, str],
+    named: Named,
+    install: str = "",
 ) -> dict[str, Any]:
     """Make the notebook that a reader downloads.
 
@@ -40,6 +43,9 @@ def downloadable(
     named : callable
         ``named(role, target)`` says how the book names a figure, section, theorem,
         equation, term or work.
+    install : str
+        What pip installs so that the notebook runs. The first cell does so; without it
+        there is none.
 
     Returns
     -------
@@ -48,6 +54,16 @@ def downloadable(
         can show.
     """
     cells = []
+    if install:
+        first = {
+            "cell_type": "code",
+            "id": "install",
+            "metadata": {},
+            "source": f'%pip install --quiet "{install}"',
+            "outputs": [],
+            "execution_count": None,
+        }
+        cells.append(first)
     for cell in notebook["cells"]:
         # no cell of the author's: its values are in the text by now
         if cell.get("id") == VALUES:

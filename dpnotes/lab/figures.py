@@ -530,7 +530,7 @@ def membership(drawn: np.ndarray[Any, np.dtype[np.bool_]], record: int) -> Figur
     """
     runs, n = drawn.shape
     plain, picked = _colors(2)
-    figure, axes = blank_axes(height=0.26 * runs + 1.2)
+    figure, axes = blank_axes(height=0.2 * runs + 1.1)
     row, column = np.nonzero(drawn)
     own = column == record
     axes.scatter(column[~own], row[~own], s=30, color=plain, label="drawn")
@@ -673,6 +673,48 @@ def margins(rows: pd.DataFrame, *, label: str, xlabel: str) -> Figure:
     return figure
 
 
+def intervals(rows: pd.DataFrame, *, xlabel: str) -> Figure:
+    """Draw differences with their intervals, one below another, each with the names of
+    the two sides.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Columns label, value, low, high, shown (whether the interval decides) and sides
+        (text at the right).
+    xlabel : str
+        Label of the horizontal axis.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = blank_axes(7.6, height=0.9 + 0.26 * len(rows))
+    places = np.arange(len(rows))
+    decided = rows["shown"].to_numpy(dtype=bool)
+    looks_of = {
+        "decided": (decided, STATUSES["agrees"], STATUSES["agrees"]),
+        "undecided": (~decided, "0.45", "white"),
+    }
+    for name, (some, color, face) in looks_of.items():
+        own = rows[some]
+        axes.hlines(places[some], own["low"], own["high"], color=color, linewidth=2)
+        look: dict[str, Any] = {"color": color, "markerfacecolor": face, "zorder": 3}
+        axes.plot(own["value"], places[some], "o", label=name, **look)
+    axes.axvline(0, color="0.25", linewidth=1)
+    right = rows["high"].max()
+    for place, sides in zip(places, rows["sides"], strict=True):
+        axes.text(1.06 * right, place, sides, va="center", fontsize=9)
+    axes.set_yticks(places, rows["label"])
+    # the names are beyond what is measured
+    ticks = [tick for tick in axes.get_xticks() if tick <= right]
+    axes.set_xticks(ticks)
+    axes.set(xlabel=xlabel, xlim=(None, 2.1 * right), ylim=(len(rows) - 0.5, -0.5))
+    axes.grid(visible=False, axis="y")
+    figure.legend(loc="outside upper left", ncols=2)
+    return figure
+
+
 def point_panels(
     panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, xlabel: str, ylabel: str
 ) -> Figure:
@@ -715,63 +757,41 @@ def point_panels(
 
 
 def line_panels(
-    panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, ylabel: str
+    panels: Mapping[str, Mapping[str, tuple[Any, Any]]],
+    *,
+    xlabel: str = "",
+    ylabel: str = "",
+    **settings: Any,
 ) -> Figure:
-    """Draw fractions over several logarithmic axes, in adjacent panels that share the
-    vertical axis, from 0 to 1.
+    """Draw curves over logarithmic axes, in adjacent panels.
 
     Parameters
     ----------
     panels : mapping of str to mapping of str to pair of array_like
-        Coordinates x (> 0) and y, by the horizontal label of the panel and the name of
-        the curve in the legend. All panels have curves of the same names.
-    ylabel : str
-        Label of the vertical axis.
+        Coordinates x (> 0) and y, by the name of the panel and the name of the curve in
+        the legend.
+    xlabel, ylabel : str
+        Labels of the axes. The name of a panel is the label that is not given; panels
+        with one ``ylabel`` share this axis.
+    settings
+        Of the axes, as in ``Axes.set``.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
     figure = blank(height=3.1)
-    both = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-    for axes, (xlabel, curves) in zip(both, panels.items(), strict=True):
+    every = figure.subplots(1, len(panels), sharey=bool(ylabel), squeeze=False)[0]
+    lines = {}
+    for axes, (panel, curves) in zip(every, panels.items(), strict=True):
         styles = looks(curves)
         for name, (x, y) in curves.items():
-            axes.plot(x, y, markersize=4, label=name, **styles[name])
-        axes.set(xscale="log", xlabel=xlabel, ylabel=ylabel, ylim=(0, 1))
-        axes.label_outer()
-    handles, names = both[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=3)
-    return figure
-
-
-def growth_panels(
-    panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, xlabel: str
-) -> Figure:
-    """Draw quantities of different kinds that grow with one other, each kind in a panel
-    of its own, over logarithmic axes.
-
-    Parameters
-    ----------
-    panels : mapping of str to mapping of str to pair of array_like
-        Coordinates x and y (> 0), by the kind (the title of the panel) and the name of
-        the curve in the legend.
-    xlabel : str
-        Label of the horizontal axis.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    figure = blank(7.6, 3.0)
-    every = figure.subplots(1, len(panels), squeeze=False)[0]
-    for axes, (title, curves) in zip(every, panels.items(), strict=True):
-        styles = looks(curves)
-        for name, (x, y) in curves.items():
-            axes.plot(x, y, label=name, **styles[name] | {"marker": ""})
-        axes.set(xscale="log", yscale="log", xlabel=xlabel, title=title)
-        axes.set_ylabel("(log)")
-        axes.legend(loc="upper left", fontsize=10)
+            [lines[name]] = axes.plot(x, y, markersize=4, label=name, **styles[name])
+        labels = {"xlabel": xlabel or panel, "ylabel": ylabel or panel}
+        axes.set(xscale="log", **labels, **settings)
+        if ylabel:
+            axes.label_outer()
+    figure.legend(lines.values(), lines, loc="outside upper center", ncols=3)
     return figure
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
     from sphinx.writers.html import HTML5Translator
 
-LONGEST = 8  # lines of a cell that is shown open
+LONGEST = 6  # lines of a cell that is shown open
 _ASSERTS = re.compile(r"^\s*assert\b", re.MULTILINE)
 _STATED = tuple(NODE_TYPES.values())  # theorems, definitions, ...
 _HIDDEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}

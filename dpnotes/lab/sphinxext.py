@@ -13,6 +13,7 @@ import inspect
 import json
 import os
 import re
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -283,7 +284,7 @@ def _is_injected(cell: dict[str, Any]) -> bool:
 
 def offer_downloads(app: Sphinx, error: Exception | None) -> None:
     """Put the executed chapters, in words that Jupyter shows, where the pages offer
-    their source to download.
+    their source to download, and the wheel that they install beside them.
     """
     if error is not None or app.builder.name != "html":
         return
@@ -304,6 +305,12 @@ def offer_downloads(app: Sphinx, error: Exception | None) -> None:
             return str(standard.labels[target][2])
         return target
 
+    address = repository_source()
+    install = f"dpnotes[book] @ {address}" if address else ""
+    # of `make wheel`; book.js puts the address of the site before its name
+    for wheel in (Path(app.srcdir) / "dist").glob(f"dpnotes-{__version__}-*.whl"):
+        shutil.copy(wheel, Path(app.outdir) / "_static")
+        install = f"{wheel.name}[book]"
     for chapter in all_chapters(Path(app.srcdir)):
         offered = Path(app.outdir) / "_sources" / chapter.folder
         if chapter.executed.is_file() and offered.is_dir():
@@ -311,7 +318,7 @@ def offer_downloads(app: Sphinx, error: Exception | None) -> None:
             notebook["cells"] = [
                 cell for cell in notebook["cells"] if not _is_injected(cell)
             ]
-            ready = downloadable(notebook, _glued(chapter), named)
+            ready = downloadable(notebook, _glued(chapter), named, install)
             path = offered / f"{chapter.name}.ipynb"
             path.write_text(json.dumps(ready, indent=1), encoding="utf-8")
 

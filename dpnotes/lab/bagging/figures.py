@@ -69,26 +69,21 @@ def plane(points: pd.DataFrame) -> Figure:
     for label, curve in curves.items():
         for axes, x in ((left, "advantage"), (right, "tpr_at_fpr_1e3")):
             ordered = curve.sort_values(x)
-            best = ordered["accuracy"].cummax()
-            # the best model of at most this exposure; the others are faint
+            best = ordered["accuracy"].cummax() == ordered["accuracy"]
+            # the best models of at most some exposure; the others are faint
+            front = ordered[best]
             axes.plot(
-                ordered[x],
-                best,
+                front[x],
+                front["accuracy"],
                 drawstyle="steps-post",
-                **looks[label] | {"marker": ""},
+                label=label if axes is left else None,
+                linewidth=1.5,
+                markersize=5,
+                **looks[label],
             )
-            for some, strength in (
-                (best == ordered["accuracy"], 1.0),
-                (slice(None), 0.35),
-            ):
-                axes.plot(
-                    ordered[x][some],
-                    ordered["accuracy"][some],
-                    label=label if axes is left and strength == 1 else None,
-                    alpha=strength,
-                    markersize=5,
-                    **looks[label] | {"linestyle": ""},
-                )
+            rest = looks[label] | {"linestyle": "", "alpha": 0.3}
+            others = ordered[~best]
+            axes.plot(others[x], others["accuracy"], markersize=5, **rest)
     left.set(
         xscale="log",
         xlabel="advantage over all error rates (log)",

@@ -210,6 +210,10 @@ WIDTH = 730  # CSS pixels between the margins of A4 at that scale
 LEFT_OUT = ("api", "evidence")
 
 
+# where the first page leads to the PDF, once there is one
+PLACE = '<p class="whole"></p>'
+LINK = '<p class="whole"><a href="../book.pdf">The whole book as a PDF</a></p>'
+
 STYLE, PREPARE = (
     (Path(__file__).parent / name).read_text(encoding="utf-8")
     for name in ("print.css", "print.js")
@@ -217,8 +221,9 @@ STYLE, PREPARE = (
 
 
 def print_book(root: Path | None = None) -> Path:
-    """Print the built book as ``_build/book.pdf``: a cover, the contents, and the pages
-    with numbers and running heads, without the interface and the evidence.
+    """Print the built book as ``_build/html/book.pdf``: a cover, the contents, and the pages
+    with numbers and running heads, without the interface and the evidence. The first page
+    then leads to it.
 
     Formulas and tables that are wider than the paper are scaled down; if one still does
     not fit, this is an error. Folded code and long lists are left out; other folded
@@ -242,7 +247,7 @@ def print_book(root: Path | None = None) -> Path:
     """
     root = root or book_folder()
     pages = _built_pages(root)
-    written = root / "_build" / "book.pdf"
+    written = root / "_build" / "html" / "book.pdf"
     with browser("pypdf", error=BookError) as opened, TemporaryDirectory() as folder:
         from pypdf import PdfReader, PdfWriter
 
@@ -286,6 +291,10 @@ def print_book(root: Path | None = None) -> Path:
         partial = written.with_suffix(".partial")
         book.write(partial)
         partial.replace(written)
+    # a page that is built without the PDF has only the place
+    first = pages[0]
+    text = first.read_text(encoding="utf-8")
+    first.write_text(text.replace(PLACE, LINK), encoding="utf-8")
     return written
 
 

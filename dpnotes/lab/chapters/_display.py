@@ -32,9 +32,13 @@ def glue(name: str, value: object) -> None:
     value : object
         Text, a number, a table, or any other value that a cell can show.
     """
+    import numpy as np
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.display import display
 
+    # its own text would name its type
+    if isinstance(value, np.generic):
+        value = value.item()
     data, metadata = (
         {_RECORD + kind: content for kind, content in contents.items()}
         for contents in InteractiveShell.instance().display_formatter.format(value)  # type: ignore[union-attr]

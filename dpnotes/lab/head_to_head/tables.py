@@ -206,29 +206,6 @@ AUDITS = Table(
     Column("refuted", "claims refuted"),
     columns("{:,.0f}", runs_1="runs (asked for 1)", runs_4="runs (asked for 4)"),
 )
-OTHERS = Table(
-    "The accuracies of our best method and of the best method of the other libraries,"
-    ' and our lead with its 95 % interval. The verdict "holds" means that our best'
-    " method is shown to be at least as good as theirs, up to the margin of a tie;"
-    ' "reversed" means that it is shown to be worse.',
-    "dataset",
-    columns("{:g}", epsilon="", delta=""),
-    Column("ahead", "our lead", "{:.1%}"),
-    Column("limits", "95 % interval", text=_limits),
-    "verdict",
-    Column(
-        "ours",
-        "our best method",
-        text=lambda row: f"{row.ours} {row.accuracy_ours:.1%}",
-    ),
-    Column(
-        "theirs",
-        "their best method",
-        text=lambda row: f"{row.theirs} {row.accuracy_theirs:.1%}",
-    ),
-)
-
-
 def _loss(measure: str, heading: str, form: str) -> Column:
     """A column of mean losses, with the worst in brackets."""
 

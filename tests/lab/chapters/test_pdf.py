@@ -13,7 +13,7 @@ from dpnotes._extras import install_command
 from dpnotes.lab.chapters import BookError, _build, print_book
 
 PAGE = """<!doctype html><html data-theme="dark"><head><title>{title} — book</title></head><body><article>
-<h1>{title}</h1><details class="above-input"><summary>code</summary><pre>folded code</pre></details>
+<h1>{title}</h1><p class="whole"></p><details class="above-input"><summary>code</summary><pre>folded code</pre></details>
 <details class="below-input"><summary>out</summary><p>folded output</p></details>
 <div class="cell tag_scroll-output"><p>a hundred rows</p></div>
 <div class="admonition dropdown toggle-hidden"><p>the solution</p></div>
@@ -50,6 +50,9 @@ def test_pages_are_whole_and_in_order(book):
     assert outline == ["Contents", "index", "zebra"]
     assert cover.split()[0] == "index"
     assert contents.split() == ["Contents", "index", "3", "zebra", "4"]
+    pages = (book / "_build" / "html" / "book").glob("*.html")
+    leading = [page.stem for page in pages if "../book.pdf" in page.read_text()]
+    assert leading == ["index"]
     for number, (name, text) in enumerate(zip(outline[1:], texts, strict=True), 3):
         # the title, and the running head over it
         assert text.split().count(name) == 2
@@ -70,7 +73,7 @@ def test_what_cannot_fit_is_an_error(book, monkeypatch):
         BookError, match="1 formulas or tables do not fit on the paper: zebra: column0"
     ):
         printed(book)
-    assert not (book / "_build" / "book.pdf").exists()
+    assert not (book / "_build" / "html" / "book.pdf").exists()
 
 
 def test_a_missing_library_is_named(book, monkeypatch):
