@@ -55,7 +55,7 @@ def downloadable(
     """
     cells = []
     if install:
-        first = {
+        first: dict[str, Any] = {
             "cell_type": "code",
             "id": "install",
             "metadata": {},

@@ -703,7 +703,7 @@ def intervals(rows: pd.DataFrame, *, xlabel: str) -> Figure:
         axes.plot(own["value"], places[some], "o", label=name, **look)
     axes.axvline(0, color="0.25", linewidth=1)
     right = rows["high"].max()
-    for place, sides in zip(places, rows["sides"], strict=True):
+    for place, sides in enumerate(rows["sides"]):
         axes.text(1.06 * right, place, sides, va="center", fontsize=9)
     axes.set_yticks(places, rows["label"])
     # the names are beyond what is measured

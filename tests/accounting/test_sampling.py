@@ -317,6 +317,26 @@ def test_batches_of_fixed_size_need_twice_the_sensitivity():
     assert 3 * epsilon(1.0) < attained < epsilon(2.0)
 
 
+@pytest.mark.parametrize("sigma", [0.7, 1.0])
+def test_shuffled_batches_are_not_poisson_batches(sigma):
+    """One pass of two batches, by quadrature: the record pulls against all others, or
+    is empty.
+    """
+    y = np.linspace(-8 * sigma, 2 + 8 * sigma, 1201)
+    with_record, others, emptied = (
+        stats.norm.pdf(y, mean, sigma) for mean in (2, 0, 1)
+    )
+    joint = [
+        (np.outer(own, others) + np.outer(others, own)) / 2 * (y[1] - y[0]) ** 2
+        for own in (with_record, emptied)
+    ]
+    account = {"sample_rate": 0.5, "steps": 2, "adjacency": "zero-out"}
+    poisson = dp_sgd(noise_multiplier=sigma, **account).delta(1.0)
+    exact = np.maximum(0.0, joint[0] - np.e * joint[1]).sum()
+    exact = max(exact, np.maximum(0.0, joint[1] - np.e * joint[0]).sum())
+    assert 1.4 * poisson < exact <= gaussian(sigma=sigma).delta(1.0)
+
+
 OTHER = pure(1.0, adjacency="replace-one")
 
 

@@ -206,6 +206,8 @@ AUDITS = Table(
     Column("refuted", "claims refuted"),
     columns("{:,.0f}", runs_1="runs (asked for 1)", runs_4="runs (asked for 4)"),
 )
+
+
 def _loss(measure: str, heading: str, form: str) -> Column:
     """A column of mean losses, with the worst in brackets."""
 
