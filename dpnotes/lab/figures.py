@@ -625,93 +625,58 @@ def reproduction(
     return figure
 
 
-def margins(rows: pd.DataFrame, *, label: str, xlabel: str) -> Figure:
-    """Draw, for each claim, the ratio of the measured value to the value that the claim
-    requires.
+def intervals(
+    rows: pd.DataFrame,
+    *,
+    xlabel: str,
+    ylabel: str,
+    outcomes: tuple[str, str],
+    level: float = 0.0,
+    **settings: Any,
+) -> Figure:
+    """Draw values with their intervals, one below another, beside a level that they
+    reach or miss.
 
     Parameters
     ----------
     rows : DataFrame
-        Rows with the column that ``label`` names, and two columns of positive numbers:
-        ratio (the measured value) and bar (the required value).
-    label : str
-        Column whose values name the lines of the figure, in their order.
-    xlabel : str
-        Label of the horizontal axis.
+        Columns label (a line of the figure, in their order), value, low, high and sure
+        (whether it reaches the level); optionally note, a text above the interval.
+    xlabel, ylabel : str
+        Labels of the axes.
+    outcomes : pair of str
+        What the legend says of rows that reach the level, and of the others.
+    level : float
+    settings
+        Of the axes, as in ``Axes.set``.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    lines = list(dict.fromkeys(rows[label]))
-    figure, axes = blank_axes(7.6, height=0.9 + 0.45 * len(lines))
+    lines = list(dict.fromkeys(rows["label"]))
+    figure, axes = blank_axes(7.6, height=0.9 + 0.38 * len(lines))
+    places = rows["label"].map(lines.index)
     [color] = _colors(1)
-    places = rows[label].map(lines.index)
-    reached = rows["ratio"] / rows["bar"]
-    for some, face, outcome in (
-        (reached >= 1, color, "reached"),
-        (reached < 1, "none", "missed"),
+    for sure, face, outcome in zip(
+        (True, False), (color, "white"), outcomes, strict=True
     ):
-        look: dict[str, Any] = {
-            "color": color,
-            "markerfacecolor": face,
-            "markersize": 8,
-            "markeredgewidth": 1.5,
-        }
-        axes.plot(reached[some], places[some], "o", label=outcome, **look)
-    axes.axvline(1, color="0.25", linewidth=1)
-    axes.axvspan(axes.get_xlim()[0] / 2, 1, color="0.5", alpha=0.12, linewidth=0)
-    axes.set(xscale="log", xlabel=xlabel, ylabel=label, ylim=(len(lines) - 0.5, -0.5))
+        own = rows[rows["sure"] == sure]
+        at = places[own.index]
+        look: dict[str, Any] = {"color": color, "markerfacecolor": face, "zorder": 3}
+        axes.hlines(at, own["low"], own["high"], color=color, linewidth=2)
+        axes.plot(own["value"], at, "o", label=outcome, markeredgewidth=1.5, **look)
+    axes.axvline(level, color="0.25", linewidth=1)
+    across = axes.get_yaxis_transform()
+    for place, note in zip(places, rows.get("note", ()), strict=False):
+        look = {"va": "center", "fontsize": 8, "bbox": {"color": "white", "pad": 0.5}}
+        axes.text(0.01, place - 0.32, note, transform=across, **look)
     # names on two lines leave room for the figure
     axes.set_yticks(range(len(lines)), [textwrap.fill(line, 34) for line in lines])
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    figure.legend(loc="outside upper center", ncols=2)
-    return figure
-
-
-def intervals(rows: pd.DataFrame, *, xlabel: str) -> Figure:
-    """Draw differences with their intervals, one below another, each with the names of
-    the two sides.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Columns label, value, low, high, shown (whether the interval decides) and sides
-        (text at the right).
-    xlabel : str
-        Label of the horizontal axis.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    figure, axes = blank_axes(7.6, height=0.9 + 0.26 * len(rows))
-    places = np.arange(len(rows))
-    decided = rows["shown"].to_numpy(dtype=bool)
-    looks_of = {
-        "decided": (decided, STATUSES["agrees"], STATUSES["agrees"]),
-        "undecided": (~decided, "0.45", "white"),
-    }
-    for name, (some, color, face) in looks_of.items():
-        own = rows[some]
-        axes.hlines(places[some], own["low"], own["high"], color=color, linewidth=2)
-        look: dict[str, Any] = {"color": color, "markerfacecolor": face, "zorder": 3}
-        axes.plot(own["value"], places[some], "o", label=name, **look)
-    axes.axvline(0, color="0.25", linewidth=1)
-    right = rows["high"].max()
-    for place, sides in enumerate(rows["sides"]):
-        axes.text(1.06 * right, place, sides, va="center", fontsize=9)
-    axes.set_yticks(places, rows["label"])
-    # the names are beyond what is measured
-    ticks = [tick for tick in axes.get_xticks() if tick <= right]
-    axes.set_xticks(ticks)
-    axes.set(xlabel=xlabel, xlim=(None, 2.1 * right), ylim=(len(rows) - 0.5, -0.5))
+    axes.set(xlabel=xlabel, ylabel=ylabel, ylim=(len(lines) - 0.5, -0.7), **settings)
+    axes.minorticks_off()
     axes.grid(visible=False, axis="y")
-    figure.legend(loc="outside upper left", ncols=2)
+    figure.legend(loc="outside upper center", ncols=2)
     return figure
 
 
@@ -810,19 +775,13 @@ def matrix(values: pd.DataFrame, *, label: str) -> Figure:
     -------
     matplotlib.figure.Figure
     """
+    import seaborn as sns
+
     figure, axes = blank_axes(width=7.6, height=7.0)
     axes.set_facecolor("0.8")
-    cells = axes.pcolormesh(
-        values.to_numpy(dtype=np.float64),
-        cmap="viridis",
-        edgecolors="white",
-        linewidth=0.3,
-    )
-    axes.set_xticks(
-        np.arange(values.shape[1]) + 0.5, values.columns, rotation=90, fontsize=7
-    )
-    axes.set_yticks(np.arange(values.shape[0]) + 0.5, values.index, fontsize=7)
-    axes.invert_yaxis()
-    axes.set_aspect("equal")
-    figure.colorbar(cells, ax=axes, label=label, shrink=0.7)
+    bar = {"label": label, "shrink": 0.7}
+    look: dict[str, Any] = {"cmap": "viridis", "linewidths": 0.3, "cbar_kws": bar}
+    names = {"xticklabels": values.columns, "yticklabels": values.index}
+    sns.heatmap(values.astype(float), ax=axes, square=True, **names, **look)
+    axes.tick_params(labelsize=7)
     return figure

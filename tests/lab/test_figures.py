@@ -75,16 +75,22 @@ def test_compare_keeps_every_setting_of_either_side():
             xlabel="k (log)",
             ylabel="accuracy",
         ),
-        lambda: figures.margins(
+        lambda: figures.intervals(
             pd.DataFrame(
                 {
-                    "job": ["a", "a", "b"],
-                    "ratio": [3.0, 1.0, 9.0],
-                    "bar": [2.0, 2.0, 2.0],
+                    "label": ["a", "a", "b"],
+                    "value": [1.5, 0.5, 4.5],
+                    "low": 0.4,
+                    "high": 5.0,
+                    "sure": [True, False, True],
+                    "note": "between",
                 }
             ),
-            label="job",
             xlabel="margin (log)",
+            ylabel="job",
+            outcomes=("reached", "missed"),
+            level=1.0,
+            xscale="log",
         ),
         lambda: figures.point_panels(
             {"one": {"a": ([1, 2], [3, 4]), "b": ([1, 2], [4, 3])}},
@@ -104,7 +110,7 @@ def test_compare_keeps_every_setting_of_either_side():
         "counts",
         "membership",
         "reproduction",
-        "margins",
+        "intervals",
         "points",
         "lines",
     ],
