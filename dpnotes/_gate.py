@@ -61,7 +61,9 @@ class WhileAny:
     def __init__(
         self, get: Callable[[], Any], put: Callable[[Any], Any], value: Any
     ) -> None:
-        self._get, self._put, self._value = get, put, value
+        self._get = get
+        self._put = put
+        self._value = value
         self._restart()
         # a thread of the parent may have held the lock
         os.register_at_fork(after_in_child=self._restart)
@@ -174,6 +176,7 @@ def table(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     TypeError
         If X is sparse.
     """
+    # how many cells a sparse table stores is content
     if issparse(X):
         raise TypeError(f"X must be dense, got sparse X of type {type(X).__name__}")
     _refuse_masked("X", X)
@@ -227,6 +230,7 @@ def _array(X: Any) -> NDArray[Any]:
 
 def _of_rows(rows: Sequence[Any]) -> NDArray[Any]:
     """A list of rows as an array of objects; no cell is looked into."""
+    # lengths of rows are the shape, which is public
     lengths = {len(row) if isinstance(row, ROWS) else -1 for row in rows}
     if len(lengths) != 1 or -1 in lengths:
         # no table, as its shape of one dimension says
@@ -247,6 +251,7 @@ def cells(column: Any) -> Any:
         named = [*dtype.categories.tolist(), None]
         # the code of a missing cell is -1
         return [named[code] for code in column.cat.codes]
+    # each cell as Python knows it
     if isinstance(dtype, np.dtype) and hasattr(column, "to_numpy"):
         return column.to_numpy(dtype=object)
     for method in ("tolist", "to_list"):

@@ -185,11 +185,13 @@ def compare(
             f"y must have at least two classes, each with at least {FEWEST} records"
         )
     rows = _prepared(X, bounds)
+    # both parts have all classes in the same proportions
     splitter = StratifiedShuffleSplit(
         repeats, test_size=TEST, random_state=random_state
     )
     calls = []
     for place, (train, test) in enumerate(splitter.split(rows, codes)):
+        # seeds differ between splits, so that the noise does, too
         models = {
             **_without_privacy(random_state + place),
             **estimators(
@@ -216,6 +218,7 @@ def summary(scores: pd.DataFrame) -> pd.DataFrame:
         table[measure] = groups[measure].mean()
         table[f"± {measure}"] = groups[measure].agg(half_width)
     table["note"] = groups["note"].first()
+    # models without probabilities come last, by their accuracy
     return table.sort_values(["log loss", "accuracy"], ascending=[True, False])
 
 
@@ -275,7 +278,9 @@ def calibration_error(codes: NDArray[Any], probabilities: NDArray[Any]) -> float
     """
     confidence = probabilities.max(axis=1)
     right = probabilities.argmax(axis=1) == codes
+    # a probability of 1 is in the last bin
     place = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
+    # sums over each bin: right predictions less their probability
     gaps = np.bincount(place, weights=right - confidence)
     return float(np.abs(gaps).sum() / len(codes))
 
@@ -287,6 +292,7 @@ def _prepared(X: Any, bounds: tuple[Any, Any] | None) -> NDArray[np.float64]:
     if not isinstance(X, pd.DataFrame):
         # the table is public, so its cells may say which columns are numbers
         table = pd.DataFrame(values).infer_objects()
+    # a scaler needs a range
     table = table.loc[:, [len(table[name].unique()) > 1 for name in table]]
     numbers = table.select_dtypes("number")
     others = table.drop(columns=numbers.columns).astype(str)
@@ -328,6 +334,7 @@ def _scored(
     """Fit a model and measure it on one split."""
     try:
         fitted = clone(model).fit(X[train], codes[train])
+    # no budget or number of classes stops the comparison
     except ValueError as error:
         return {**about, "note": str(error)}
     truth = codes[test]
@@ -340,6 +347,7 @@ def _scored(
     }
     if hasattr(fitted, "predict_proba"):
         chances = fitted.predict_proba(X[test])
+        # of two classes, the probability of the second
         scores = chances if chances.shape[1] > 2 else chances[:, 1]
         found["AUC"] = metrics.roc_auc_score(truth, scores, multi_class="ovr")
         found["log loss"] = metrics.log_loss(truth, chances)

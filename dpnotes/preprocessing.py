@@ -205,10 +205,9 @@ class PublicScaler(OneToOneFeatureMixin, RowTransformer):
     high: float | ArrayLike
 
     def _freeze(self, d: int) -> None:
-        self.low_, self.high_ = (
-            _bounds("low", self.low, d),
-            _bounds("high", self.high, d),
-        )
+        self.low_ = _bounds("low", self.low, d)
+        self.high_ = _bounds("high", self.high, d)
+        # halves, whose difference is finite for any bounds
         if not (self.high_ / 2 > self.low_ / 2).all():
             raise ValueError(
                 f"low must be < high in each column, got low={self.low!r},"
@@ -217,10 +216,10 @@ class PublicScaler(OneToOneFeatureMixin, RowTransformer):
 
     def _transform(self, values: NDArray[Any]) -> Features:
         X = gate.numbers(values)
-        start = self.low_ / 2  # the difference of two halves does not overflow
-        fraction = (
-            np.clip(X.astype(np.float64), self.low_, self.high_) / 2 - start
-        ) / (self.high_ / 2 - start)
+        start = self.low_ / 2
+        inside = np.clip(X.astype(np.float64), self.low_, self.high_)
+        fraction = (inside / 2 - start) / (self.high_ / 2 - start)
+        # a missing value is in the middle
         return np.where(np.isnan(fraction), 0.0, 2 * fraction - 1).astype(X.dtype)
 
 
@@ -273,6 +272,7 @@ class PublicOneHot(RowTransformer):
         )
 
     def _freeze(self, d: int) -> None:
+        # one list for all columns, or one for each of them
         nested = {is_list_like(entry) for entry in self.categories}
         columns = list(self.categories) if nested == {True} else [self.categories] * d
         if len(columns) != d or len(nested) != 1:
@@ -293,20 +293,18 @@ class PublicOneHot(RowTransformer):
                 )
 
     def _transform(self, values: NDArray[Any]) -> Features:
-        pairs = zip(values.T.tolist(), self.categories_, strict=True)
-        return np.hstack(
-            [
-                np.eye(len(known) + 1, len(known))[gate.places(column, known)]
-                for column, known in pairs
-            ]
-        )
+        parts = []
+        for column, known in zip(values.T.tolist(), self.categories_, strict=True):
+            # the last row, of zeros, is that of an unknown value
+            indicators = np.eye(len(known) + 1, len(known))
+            parts.append(indicators[gate.places(column, known)])
+        return np.hstack(parts)
 
     def _unread(self, values: NDArray[Any]) -> Booleans:
-        # indicator of each column
+        # place of the first indicator of each column
         first = np.cumsum([0, *map(len, self.categories_[:-1])])
-        return np.asarray(
-            np.add.reduceat(self._transform(values), first, axis=1) == 0, dtype=bool
-        )
+        found = np.add.reduceat(self._transform(values), first, axis=1)
+        return np.asarray(found == 0, dtype=bool)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -394,18 +392,14 @@ class OrientedGradients(RowTransformer):
         self.shape_ = (1, *sides)[-3:]
 
     def _transform(self, values: NDArray[Any]) -> Features:
-        pixels = np.nan_to_num(gate.numbers(values), nan=self.low_).clip(
-            self.low_, self.high_
-        )
-        images = (
-            ((pixels - self.low_) / (self.high_ - self.low_))
-            .reshape(len(values), *self.shape_)
-            .mean(axis=1)
-        )
-        cells = [
-            _cells(images[start : start + CHUNK])
-            for start in range(0, len(images), CHUNK)
-        ]
+        pixels = np.nan_to_num(gate.numbers(values), nan=self.low_)
+        pixels = pixels.clip(self.low_, self.high_)
+        pixels = (pixels - self.low_) / (self.high_ - self.low_)
+        # mean over the channels
+        images = pixels.reshape(len(values), *self.shape_).mean(axis=1)
+        cells = []
+        for start in range(0, len(images), CHUNK):
+            cells.append(_cells(images[start : start + CHUNK]))
         features = np.sqrt(np.concatenate(cells).reshape(len(images), -1))
         features -= features.mean(axis=1, keepdims=True)
         features /= np.maximum(np.linalg.norm(features, axis=1, keepdims=True), 1e-6)
@@ -414,6 +408,7 @@ class OrientedGradients(RowTransformer):
 
 def _bounds(name: str, values: ArrayLike, d: int) -> Floats:
     """One finite bound for each of ``d`` columns."""
+    # a bound that is no number becomes NaN, and is refused as such
     bounds = gate.numbers(np.asarray(values, dtype=object))
     if bounds.shape not in ((), (1,), (d,)) or not np.isfinite(bounds).all():
         raise ValueError(
@@ -426,17 +421,18 @@ def _bounds(name: str, values: ArrayLike, d: int) -> Floats:
 def _cells(images: Features) -> NDArray[np.float32]:
     """Normalised histograms, shape [n, rows, columns, DIRECTIONS]."""
     vertical, horizontal = np.gradient(images.astype(np.float32), axis=(1, 2))
-    direction = (
-        np.mod(np.arctan2(vertical, horizontal) / np.float32(np.pi), np.float32(1))
-        * DIRECTIONS
-    )
+    # an edge and its reverse have the same direction
+    turn = np.arctan2(vertical, horizontal) / np.float32(np.pi)
+    direction = np.mod(turn, np.float32(1)) * DIRECTIONS
     lower = direction.astype(np.int64)
     # of the two nearest bins, each gets its part of the length
     upper = direction - lower
     length = np.hypot(vertical, horizontal)
     shape = (len(images), *(side // CELL for side in images.shape[1:]), DIRECTIONS)
     image, row, column = np.ogrid[tuple(slice(size) for size in images.shape)]
+    # number of each pixel's cell, over all images
     cell = (image * shape[1] + row // CELL) * shape[2] + column // CELL
+    # pixels beyond the last whole cell are left out
     inside = np.broadcast_to(
         (row < shape[1] * CELL) & (column < shape[2] * CELL), images.shape
     )
@@ -447,6 +443,7 @@ def _cells(images: Features) -> NDArray[np.float32]:
             index[inside], part[inside], minlength=len(histograms)
         )
     cells: NDArray[np.float32] = histograms.astype(np.float32).reshape(shape)
+    # squared length of each cell, with zeros around the image
     energy = np.pad((cells**2).sum(axis=3), ((0, 0), (1, 1), (1, 1)))
     around = np.lib.stride_tricks.sliding_window_view(energy, (3, 3), axis=(1, 2)).sum(
         axis=(3, 4)

@@ -33,6 +33,7 @@ def data_folder() -> Path:
     ``diabetes130/dataset_diabetes.zip`` and ``vgg16-397923af.pth`` (torchvision's
     weights of VGG16, trained on ImageNet).
     """
+    # a variable that is set but empty counts as not set
     if folder := os.environ.get("DPNOTES_DATA"):
         return Path(folder).expanduser()
     from platformdirs import user_cache_path
@@ -211,6 +212,7 @@ def absent(names: Iterable[str]) -> list[str]:
     []
     """
     folder = data_folder()
+    # each name once, in the given order
     wanted = [name for name in dict.fromkeys(names) if name in SOURCES]
     return [
         name
@@ -229,6 +231,7 @@ def status() -> list[DataStatus]:
 
 
 def _status(name: str, folder: Path) -> DataStatus:
+    # none, if scikit-learn brings the set
     files = [folder / file for file in SOURCES[name].files]
     if not files:
         return DataStatus(name, "embedded", None, 0, "")
@@ -241,6 +244,7 @@ def _status(name: str, folder: Path) -> DataStatus:
     except DataMissing:
         return DataStatus(name, "missing", files[0], size, "")
     except DataDamaged as error:
+        # the system's own error, such as no permission, says more than "damaged"
         if isinstance(error.__cause__, OSError) and error.__cause__.errno:
             return DataStatus(name, "unreadable", files[0], size, str(error.__cause__))
         return DataStatus(name, "damaged", files[0], size, error.fault)

@@ -36,10 +36,11 @@ class DataMissing(DataError, FileNotFoundError):
             f" fetch {name}` (in Python, dpnotes.data.fetch({name!r})), or set the"
             " environment variable DPNOTES_DATA to a folder that has this file"
         )
-        self.name, self.path = name, path
+        self.name = name
+        self.path = path
 
+    # an exception is pickled with its message alone, and processes send it as a pickle
     def __reduce__(self) -> tuple[Any, ...]:
-        # so that it travels between processes
         return type(self), (self.name, self.path)
 
 
@@ -53,7 +54,9 @@ class DataDamaged(DataError, ValueError):
             f"data set {name!r} is damaged: {path}: {fault}; run `dpnotes data fetch"
             f" {name}` to replace it"
         )
-        self.name, self.path, self.fault = name, path, fault
+        self.name = name
+        self.path = path
+        self.fault = fault
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.name, self.path, self.fault)
@@ -116,6 +119,7 @@ class Dataset:
     y_public: LABELS | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        # several models train on the same arrays at once
         for value in vars(self).values():
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
@@ -182,13 +186,14 @@ class Source(Generic[P]):
     def load(self, name: str, split: str, folder: Path) -> Dataset:
         """Read the files in ``folder``, and make one of the splits."""
         published = self.read(folder)
-        digest = f"{name}:{split}:{published.digest}"
-        common = {
+        given = {
             "class_names": published.class_names,
-            "digest": digest,
+            "digest": f"{name}:{split}:{published.digest}",
             "note": published.note,
         }
-        return Dataset(name=name, split=split, **common | self.splits[split](published))
+        # a split may have other classes
+        given |= self.splits[split](published)
+        return Dataset(name=name, split=split, **given)
 
 
 def sha256(*arrays: NDArray[Any]) -> str:
@@ -197,6 +202,7 @@ def sha256(*arrays: NDArray[Any]) -> str:
     """
     total = hashlib.sha256()
     for array in arrays:
+        # no copy, where the array lies in C order
         total.update(np.ascontiguousarray(array).data)
     return total.hexdigest()
 
@@ -205,11 +211,11 @@ def cut(X: FEATURES, y: LABELS, rows: Mapping[str, Rows]) -> dict[str, Any]:
     """Arguments ``X_train``, ``y_train``, ``X_test``, ... of :class:`Dataset`, one
     pair for each entry of ``rows``.
     """
-    return {
-        f"{kind}_{part}": array[chosen]
-        for part, chosen in rows.items()
-        for kind, array in (("X", X), ("y", y))
-    }
+    parts: dict[str, Any] = {}
+    for part, chosen in rows.items():
+        parts[f"X_{part}"] = X[chosen]
+        parts[f"y_{part}"] = y[chosen]
+    return parts
 
 
 def read_bytes(name: str, path: Path, wanted: str, *, member: str = "") -> bytes:
@@ -228,9 +234,11 @@ def read_bytes(name: str, path: Path, wanted: str, *, member: str = "") -> bytes
             content = gzip.decompress(content)
         elif path.suffix == ".zip":
             content = zipfile.ZipFile(io.BytesIO(content)).read(member)
-    except Exception as error:  # a broken archive fails in many ways
+    # a broken archive fails in many ways
+    except Exception as error:
         kind = f"zip archive with {member}" if member else "gzip file"
         raise DataDamaged(name, path, f"not a whole {kind} ({error})") from error
+    # of the unpacked content: an archive has the time when it was packed
     found = hashlib.sha256(content).hexdigest()
     if found != wanted:
         fault = (

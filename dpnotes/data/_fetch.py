@@ -52,7 +52,8 @@ def fetch(name: str) -> Path:
     DataUnreachable
         If the download failed, or the downloaded files differ from the published files.
     """
-    chosen, folder = source(name), data_folder()
+    chosen = source(name)
+    folder = data_folder()
     if not chosen.files:
         fetched = ", ".join(name for name, other in SOURCES.items() if other.files)
         raise ValueError(
@@ -60,6 +61,7 @@ def fetch(name: str) -> Path:
             f" of: {fetched}"
         )
     try:
+        # an intact copy is left alone
         chosen.read(folder)
     except DataError:
         _download(name, folder)
@@ -69,6 +71,7 @@ def fetch(name: str) -> Path:
 def _download(name: str, folder: Path) -> None:
     files = source(name).files
     folder.mkdir(parents=True, exist_ok=True)
+    # of processes that were killed; those of running ones stay
     for leftover in leftovers(folder, f".{name}."):
         shutil.rmtree(leftover, ignore_errors=True)
     with TemporaryDirectory(prefix=f".{name}.{os.getpid()}-", dir=folder) as temporary:
@@ -84,6 +87,7 @@ def _download(name: str, folder: Path) -> None:
                 f" changed; without a network, copy {' and '.join(files)} into"
                 f" {folder}, or set DPNOTES_DATA to a folder that has this data set"
             ) from error
+        # all of them are whole now, and each is put in place in one step
         for file in files:
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
             os.replace(scratch / file, folder / file)
@@ -120,6 +124,7 @@ def _part(kind: str, part: str, scratch: Path) -> tuple[Any, Any]:
 def _tables(urls: Mapping[str, str], scratch: Path) -> None:
     from torchvision.datasets.utils import download_url
 
+    # torchvision's downloader checks no sum here: reading the file does
     for file, url in urls.items():
         download_url(url, (scratch / file).parent, filename=Path(file).name)
 

@@ -81,22 +81,23 @@ def cifar100_subset(
         3,072 bytes, channel first as published; images with two different labels are
         left out.
     """
-    excluded = {key for images in others for key in _keys(images)}
-    chosen: dict[str, tuple[NDArray[np.uint8], int]] = {}
-    for images, labels in parts:
-        for key, image, label in zip(
-            _keys(images), images, labels.tolist(), strict=True
-        ):
-            if key in chosen and chosen[key][1] != label:
-                excluded.add(key)
-            chosen[key] = image, label
-    kept = [chosen[key] for key in sorted(chosen.keys() - excluded)[:CIFAR100_RECORDS]]
-    return np.stack([image for image, _ in kept]), np.array(
-        [label for _, label in kept], dtype=np.uint8
-    )
+    excluded: set[str] = set()
+    for images in others:
+        excluded.update(_keys(images))
+    all_images = np.concatenate([images for images, _ in parts])
+    all_labels = np.concatenate([labels for _, labels in parts])
+    # place of an image by its key, so that each one is chosen once
+    place: dict[str, int] = {}
+    for i, key in enumerate(_keys(all_images)):
+        if all_labels[place.setdefault(key, i)] != all_labels[i]:
+            excluded.add(key)
+    kept = sorted(place.keys() - excluded)[:CIFAR100_RECORDS]
+    rows = [place[key] for key in kept]
+    return all_images[rows], all_labels[rows].astype(np.uint8)
 
 
 def _keys(images: NDArray[np.uint8]) -> list[str]:
+    # red, green and blue one after the other, as the file has them
     planes = np.ascontiguousarray(images.transpose(0, 3, 1, 2))
     return [hashlib.sha256(image.data).hexdigest() for image in planes]
 
@@ -117,10 +118,10 @@ class Images(Published):
         The first ``n_public`` test rows are public.
         """
         height, width, *channels = self.x.shape[1:]
-        n, end = self.n_train, self.n_train + n_public
-        rows = {"train": slice(n), "test": slice(end, None)} | (
-            {"public": slice(n, end)} if n_public else {}
-        )
+        end = self.n_train + n_public
+        rows = {"train": slice(self.n_train), "test": slice(end, None)}
+        if n_public:
+            rows["public"] = slice(self.n_train, end)
         return {
             "image_shape": (*(channels or [1]), height, width),
             **cut(X, self.y.astype(np.int64), rows),
@@ -167,17 +168,18 @@ class Archive:
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shape of each array, in the order that the sum uses."""
-        return {
-            f"{kind}{end}": (n, *rest)
-            for end, n in self.parts.items()
-            for kind, rest in (("x", self.image), ("y", ()))
-        }
+        shapes: dict[str, tuple[int, ...]] = {}
+        for end, n in self.parts.items():
+            shapes[f"x{end}"] = (n, *self.image)
+            shapes[f"y{end}"] = (n,)
+        return shapes
 
     def read(self, folder: Path) -> Images:
         """Read the published arrays in ``folder``; raise :class:`DataMissing` or
         :class:`DataDamaged` if that fails.
         """
         path = folder / f"{self.name}.npz"
+        # the sum is over the arrays in this order
         arrays = load_arrays(self.name, path, tuple(self.shapes))
         for key, shape in self.shapes.items():
             if arrays[key].dtype != np.uint8 or arrays[key].shape != shape:
@@ -188,33 +190,24 @@ class Archive:
                 raise DataDamaged(self.name, path, fault)
         digest = sha256(*arrays.values())
         prefix, note = self.forms.get(digest, ("", ""))
-        sound = {
-            key: np.delete(arrays[key], rows, axis=0)
-            for key, rows in self.in_doubt.items()
-        }
-        if sha256(*(arrays | sound).values()) != self.sum:
+        # all that is the same in every copy in use
+        sound = dict(arrays)
+        for key, rows in self.in_doubt.items():
+            sound[key] = np.delete(arrays[key], rows, axis=0)
+        if sha256(*sound.values()) != self.sum:
             if self.strict:
-                raise DataDamaged(
-                    self.name,
-                    path,
-                    "the images are not the published ones (SHA-256 sum"
-                    f" {digest[:12]})",
-                )
-            prefix, note = (
-                "unverified:",
-                "not the subset that this version knows (SHA-256 sum)",
-            )
-        x, y = (
-            np.concatenate([arrays[kind + end] for end in self.parts]) for kind in "xy"
-        )
-        digest, n_train = prefix + digest[:12], len(y) - self.n_test
+                fault = "the images are not the published ones (SHA-256 sum"
+                raise DataDamaged(self.name, path, f"{fault} {digest[:12]})")
+            prefix = "unverified:"
+            note = "not the subset that this version knows (SHA-256 sum)"
+        y = np.concatenate([arrays[f"y{end}"] for end in self.parts])
         return Images(
-            digest=digest,
+            digest=prefix + digest[:12],
             note=note,
             class_names=self.class_names,
-            x=x,
+            x=np.concatenate([arrays[f"x{end}"] for end in self.parts]),
             y=y,
-            n_train=n_train,
+            n_train=len(y) - self.n_test,
         )
 
 
@@ -280,6 +273,7 @@ KNOWN = {
 def pixels(images: NDArray[np.uint8]) -> FEATURES:
     """Divide pixels by 255, and flatten each image channel first: float32 [n, d]."""
     if images.ndim == 4:
+        # colours come last in the file
         images = images.transpose(0, 3, 1, 2)
     flat = np.ascontiguousarray(images).reshape(len(images), -1)
     return np.divide(flat, np.float32(255), dtype=np.float32)
@@ -290,16 +284,20 @@ def _bagging_public(images: Images) -> dict[str, Any]:
 
 
 def _intrinsic_sgd(images: Images) -> dict[str, Any]:
+    # entries of variance 1/50 keep the length of a row on the average
     projection = np.random.default_rng(0).normal(0, 1 / np.sqrt(50), (784, 50))
 
     def part(rows: slice) -> tuple[FEATURES, LABELS]:
-        x, y = images.x[rows], images.y[rows]
+        y = images.y[rows]
+        # code 0 is the digit 3, code 1 the digit 5
         chosen = (y == 3) | (y == 5)
-        X = to_unit_sphere(pixels(x[chosen]).astype(np.float64) @ projection)
+        flat = pixels(images.x[rows][chosen]).astype(np.float64)
+        X = to_unit_sphere(flat @ projection)
         return X, (y[chosen] == 5).astype(np.int64)
 
     X, y = part(slice(images.n_train))
     X_test, y_test = part(slice(images.n_train, None))
+    # the first tenth of the rows is for validation
     first = len(X) // 10
     rows = {"validation": slice(first), "train": slice(first, None)}
     return {

@@ -27,7 +27,8 @@ from dpnotes.data._dataset import Dataset, cut
 
 MOST = MOST_CLASSES  # also of a column's categories
 # records, and records of each class: so that each third of a file has some
-LEAST, OF_EACH = 200, 30
+LEAST = 200
+OF_EACH = 30
 # of cells that nothing declares
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>")
 READERS = {
@@ -137,6 +138,7 @@ class OwnDataset(Dataset):
         ValueError
             If the bounds or categories of a column were inferred from the records.
         """
+        # bounds and categories taken from the records would be released with the model
         if inferred := [column.name for column in self.columns if not column.given]:
             raise ValueError(
                 "columns must be declared before they are released, got"
@@ -254,15 +256,18 @@ def load_file(
         faults,
         private=private,
     )
+    # an empty record of a private table keeps its place, as it does in a fit
     there = np.ones(len(y), dtype=bool)
     if classes and not private:
         there = y < len(classes)
-    table, y = table[there], y[there]
+    table = table[there]
+    y = y[there]
     if len(table) < LEAST:
         faults.append(f"there must be at least {LEAST} records")
     if sum(column.n_features for column in columns) > len(table):
         faults.append("there are more features than records: is the table transposed?")
     if faults:
+        # all faults at once, and no value of a record
         told = "\n- ".join([f"{path} cannot be used:", *faults])
         told += f"\n{beside.name} {ADVICE}"
         if any(UNDECLARED in fault for fault in faults):
@@ -331,6 +336,7 @@ def encode_file(
     >>> encode_file(tmp / "new.csv", columns).tolist()
     [[-0.5, 0.0, 1.0]]
     """
+    # labels are not needed
     table, _ = _read(Path(path), "")
     columns = list(encoding)
     if missing := [column.name for column in columns if column.name not in table]:
@@ -339,6 +345,7 @@ def encode_file(
             f" {_list(missing)}"
         )
     X, _, counted = _encoded(table, columns)
+    # of new records, which are not in the guarantee
     for told in _told(counted):
         warnings.warn(f"{path}: {told}", stacklevel=2)
     return X
@@ -384,6 +391,7 @@ def _draft(table: pd.DataFrame, target: str, public: Mapping[str, Any]) -> str:
     classes = _toml(public.get("classes") or [])
     lines = [f'classes = {classes}  # all labels of {target}, as ["no", "yes"]']
     lines.append("[columns]  # delete the lines of names and identifiers")
+    # what a star declares holds for all columns of numbers without a line
     rest = given.get(REST)
     for name in map(str, table):
         if name == target or (name not in given and REST not in given):
@@ -408,6 +416,7 @@ def _toml(known: Any) -> str:
 def _kind(values: pd.Series) -> str:
     """What most of the values are, and how that is declared."""
     there = values[~values.map(_cell).isin(MISSING)]
+    # most, because a few cells may say "unknown"
     if _numbers(there).notna().mean() > 0.5:
         return NUMBERS
     day = date(1970, 1, 1)
@@ -443,6 +452,7 @@ def _read(path: Path, target: str) -> tuple[pd.DataFrame, str]:
             table.columns = table.columns.astype(str)
             return table, target or (table.columns[-1] if len(table.columns) else "")
         if path.suffix == ".npz":
+            # numpy would try to unpickle it
             if not zipfile.is_zipfile(path):
                 raise EOFError
             return _arrays(path, target or "y")
@@ -492,6 +502,7 @@ def _header(path: Path) -> list[str]:
             f"{path} is damaged: a carriage return stands without a line feed; replace"
             " it by a space"
         )
+    # the separator that occurs most often in the first line
     header = text.partition("\n")[0]
     if (separator := max(",;\t|", key=header.count)) != ",":
         how += f", sep={separator!r}" + ", decimal=','" * (separator != "|")
@@ -512,7 +523,8 @@ def _arrays(path: Path, target: str) -> tuple[pd.DataFrame, str]:
             raise ValueError(
                 f"{path} must have the arrays X and {target}, got {_list(arrays)}"
             )
-        X, y = arrays["X"], arrays[target]
+        X = arrays["X"]
+        y = arrays[target]
     if X.ndim != 2 or y.shape != (len(X),) or X.dtype.kind not in "biuf":
         raise ValueError(
             f"{path} must have numbers X [n, d] and {target} [n], got X of {X.dtype}"
@@ -565,6 +577,7 @@ def _classes(
     if private and not given:
         faults.append(f"classes {UNDECLARED}")
         return nothing
+    # cells that nothing declares a category
     there = labels[~labels.isin(MISSING)]
     if there.empty and len(labels):
         faults.append(f"all values of the target {target!r} are missing")
@@ -620,11 +633,13 @@ def _columns(
             there |= cells.isin(said)
         if said is None and (private or numbers[there].notna().all()):
             said = given.get(REST) or None
+        # what the records would tell must be declared
         if private and said is None:
             known: Known | str = UNDECLARED
         elif not there.any():
             known = "all values are missing"
         elif said is None:
+            # no guarantee covers this
             known = _from_records(cells[there], numbers[there])
         else:
             known = _said(said, has_numbers=bool(numbers.notna().any()))
@@ -694,7 +709,9 @@ def _encoded(
     """
     from dpnotes.preprocessing import PublicOneHot, PublicScaler, RowTransformer
 
-    parts, names, counted = [], [], []
+    parts = []
+    names = []
+    counted = []
     for column in columns:
         values = table[column.name]
         if column.is_number:
@@ -722,6 +739,7 @@ def _cell(value: Any) -> str:
     if isinstance(value, float | np.floating):
         if np.isnan(value):
             return ""
+        # numbers of an .npz file: "1" and "1.0" are one category
         if float(value).is_integer():
             return str(int(value))
         return repr(float(value))
@@ -784,6 +802,7 @@ def _distinct(cells: pd.Series) -> list[str]:
     """Distinct labels, sorted by size if they are numbers and alphabetically if they
     are text.
     """
+    # "10" comes after "2"
     distinct = pd.Series(cells.unique(), dtype=object)
     numbers = _numbers(distinct)
     if numbers.isna().any():

@@ -116,7 +116,8 @@ class Table(Published):
         """Numbers, scaled so that the rows ``by`` span [0, 1] (other rows may lie
         outside), followed by the levels.
         """
-        low, high = self.numbers[by].min(axis=0), self.numbers[by].max(axis=0)
+        low = self.numbers[by].min(axis=0)
+        high = self.numbers[by].max(axis=0)
         scaled = (self.numbers - low) / (high - low)
         return np.ascontiguousarray(
             np.hstack([scaled, self.levels], dtype=np.float32, casting="same_kind")
@@ -133,6 +134,7 @@ class Table(Published):
         """Training, public and test rows: thirds of the first ``n`` in a fixed
         random order; min-max over all rows.
         """
+        # a fixed order: no random state changes the split
         order = np.random.default_rng(0).permutation(len(self.y))[:n]
         third = len(order) // 3
         rows = {
@@ -181,6 +183,7 @@ def read_adult(folder: Path) -> Table:
         class_names=("<=50K", ">50K"),
         numbers=rows[list(_ADULT_NUMERIC)].to_numpy(np.float64),
         levels=levels.to_numpy(np.bool_),
+        # adult.test has a point after each label
         y=rows["income"].str.startswith(">").to_numpy().astype(np.int64),
         number_names=_ADULT_NUMERIC,
         level_names=tuple(levels.columns),
@@ -200,6 +203,7 @@ def read_covertype(folder: Path) -> Table:
         class_names=_COVER_TYPES,
         numbers=rows[:, :10].astype(np.float64),
         levels=rows[:, 10:54].astype(np.bool_),
+        # types are numbered from 1
         y=rows[:, 54].astype(np.int64) - 1,
         number_names=_COVERTYPE_FEATURES[:10],
         level_names=_COVERTYPE_FEATURES[10:],
@@ -235,6 +239,7 @@ def _covertype_original(table: Table) -> dict[str, Any]:
 
 
 def _covertype_intrinsic_sgd(table: Table) -> dict[str, Any]:
+    # types 1 and 2 of the paper
     chosen = table.y < 2
     table = replace(
         table,
@@ -274,10 +279,13 @@ def _read(name: str, folder: Path, *, images: bool) -> Embedded:
     printed in the set's description.
     """
     bunch = getattr(import_module("sklearn.datasets"), f"load_{name}")()
-    low, high = bunch.data.min(axis=0), bunch.data.max(axis=0)
+    low = bunch.data.min(axis=0)
+    high = bunch.data.max(axis=0)
     about: dict[str, Any] = {"feature_names": tuple(map(str, bunch.feature_names))}
     if images:
-        low, high = 0, 16
+        # the grey levels of a pixel
+        low = 0
+        high = 16
         about = {"image_shape": (1, 8, 8)}
     return Embedded(
         # of the numbers as every machine stores them
@@ -294,6 +302,7 @@ def _original(data: Embedded) -> dict[str, Any]:
     import pandas as pd
 
     labels = pd.Series(data.y)
+    # by class, so that both parts have the same proportions
     test = (labels.groupby(labels).cumcount() % 5 == 4).to_numpy()
     return data.about | cut(data.X, data.y, {"train": ~test, "test": test})
 

@@ -29,9 +29,13 @@ from dpnotes.mechanisms import add_gaussian
 from dpnotes.methods._private import Learned, LogitRelease, Records
 from dpnotes.preprocessing import PublicScaler
 
-LEAST, MOST = 20, 100  # chosen grids: one more for each column
-# bins for each of a grid's two columns, and the fraction of a step that is taken
-BINS, RATE = 4, 0.5
+# chosen grids: one more for each column
+LEAST = 20
+MOST = 100
+# bins for each of a grid's two columns
+BINS = 4
+# the fraction of a step that is taken
+RATE = 0.5
 DIGITS = 26  # binary ones of a gradient, so that sums of 2^27 of them are exact
 # of which so many are those of a row, where a gradient is multiplied by it
 OF_ROWS = 12
@@ -50,25 +54,33 @@ OF_GRIDS = {"columns": 0.2, "pairs": 0.3}
 LINEAR = (0.33, 0.58, 110.0)
 
 STEPS = 100
-# of the linear model's descent: the length of all steps together is at most PATH for
-# each column, a multiple of the records in units of the noise, and FASTEST a step
-PATH, HEARD, FASTEST = 24.0, 1.0, 16.0
+# of the linear model's descent, the length of all steps together is at most PATH for
+# each column, HEARD times the records in units of the noise, and FASTEST a step
+PATH = 24.0
+HEARD = 1.0
+FASTEST = 16.0
 # moments of a column in units of half its bounds, as they are supposed before its
 # histogram is seen, and their variances
-MEAN, SECOND = (0.0, 0.25), (0.35, 0.05)
+MEAN = (0.0, 0.25)
+SECOND = (0.35, 0.05)
 FLOOR = 0.3  # of a column's variance: rarely used columns are not blown up
 FARTHEST = 3.0  # standard deviations of a column, beyond which it is cut
-# times a typical norm, or at least so much: to which logits are shortened for their factor
-REACH, SHORTEST = 1.5, 1e-9
-# Newton steps to the factor of all logits, and its least value
-ROUNDS, LEAST_FACTOR = 3, 0.1
+# for their factor, logits are shortened to REACH times a typical norm, but not below
+# SHORTEST
+REACH = 1.5
+SHORTEST = 1e-9
+# Newton steps to the factor of all logits
+ROUNDS = 3
+LEAST_FACTOR = 0.1
 
 HISTOGRAM = 32  # bins of equal width, of which thresholds are drawn
 SPREAD = 0.1  # of the thresholds, that histograms do not move
 COARSE = 3  # bins of a column, where all pairs are looked at
 WIDEST = 64  # columns of which all pairs are looked at
-# correlation of values of cells an eighth of the records apart, and how much all have
-SMOOTH, ALIKE = 0.8, 0.2
+# correlation of values of cells an eighth of the records apart
+SMOOTH = 0.8
+# and that of all cells, however far apart
+ALIKE = 0.2
 # of the values of a grid, one of which is supposed
 VARIANCES = np.array([0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0])
 ROWS = 4096  # at a time
@@ -186,7 +198,8 @@ class NoisyBoosting(LogitRelease):
         randomness = self._randomness()
         box = boxed(self.bounds, records.X)
         sums = _Sums(records, self._noise(), self.adjacency, randomness.generator(0))
-        generator, d = np.random.default_rng(randomness.learning), records.X.shape[1]
+        generator = np.random.default_rng(randomness.learning)
+        d = records.X.shape[1]
 
         start = sums.start(SHARES["classes"])
         edges = np.linspace(box.low_, box.high_, HISTOGRAM + 1, axis=1)
@@ -198,13 +211,12 @@ class NoisyBoosting(LogitRelease):
             weights = sums.descend(scaled, linear)
 
         def thresholds(columns: Sequence[int], bins: int) -> Floats:
-            places = np.arange(1, bins) + generator.uniform(
-                -0.5, 0.5, (len(columns), 1)
-            )
-            found = [
-                np.interp(u, quantiles[j], edges[j])
-                for u, j in zip(places / bins, columns, strict=True)
-            ]
+            found = []
+            for j in columns:
+                # moved by up to half a bin, so that grids of one column differ
+                shift = generator.uniform(-0.5, 0.5)
+                places = (np.arange(1, bins) + shift) / bins
+                found.append(np.interp(places, quantiles[j], edges[j]))
             return np.stack(found)
 
         grids: list[tuple[tuple[int, int], Floats, Floats]] = []
@@ -214,19 +226,23 @@ class NoisyBoosting(LogitRelease):
             limits = thresholds(columns, BINS)
             cells = _cells(records.X, columns, limits)
             values, gain = _newton(*sums.grid(cells, BINS**2, share), BINS, odds=d)
+            # a shorter step leaves something to the next grids
             values *= RATE
             sums.logits += values[cells]
             grids.append((columns, limits, values))
+            # what is left of the gain after the step
             promise[columns] = gain * (1 - RATE) ** 2
 
         left = 1 - linear - sum(SHARES.values())
         shares = {name: left * part for name, part in OF_GRIDS.items()}
         for j in counted(generator.permutation(d), d):
             step((int(j), int(j)), shares["columns"] / d)
+        # all pairs share one budget, so only the most promising columns are paired
         widest = sorted(range(d), key=lambda j: -promise[j, j])[:WIDEST]
         pairs = list(combinations(sorted(widest), 2))
         if pairs:
             coarse = thresholds(range(d), COARSE)
+            # one byte a cell: this is a copy of the whole table
             codes = np.empty(records.X.shape, dtype=np.int8)
             for j, limits in enumerate(coarse):
                 codes[:, j] = np.searchsorted(limits, records.X[:, j])
@@ -235,12 +251,14 @@ class NoisyBoosting(LogitRelease):
                 promise[pair] = _newton(cells, noise, COARSE, odds=d)[1]
         left -= shares["columns"] + (shares["pairs"] if pairs else 0)
         for _ in counted(range(n_trees), n_trees):
+            # chosen by what was released, which costs nothing
             step(max(promise, key=lambda columns: promise[columns]), left / n_trees)
 
         columns, limits, values = zip(*grids, strict=True)
         own = (np.array(columns), np.stack(limits), np.stack(values))
         model = Boosted(start, scaled, weights, *own)
         scale = sums.scale(start, model.typical(), SHARES["scale"])
+        # adaptive Gaussian releases compose by the sum of their squared mu
         profile = gaussian(sigma=1 / math.sqrt(sums.spent), adjacency=self.adjacency)
         about = {
             "status": "proved",
@@ -266,7 +284,9 @@ class _Scaled:
         """From noisy histograms between the bounds: posterior means of the first two
         moments of each column.
         """
-        middle, half = (box.low_ + box.high_) / 2, (box.high_ - box.low_) / 2
+        middle = (box.low_ + box.high_) / 2
+        half = (box.high_ - box.low_) / 2
+        # centres of the bins, in units of half the bounds
         places = (2 * np.arange(HISTOGRAM) + 1) / HISTOGRAM - 1
         moments = []
         for power, (supposed, variance) in ((1, MEAN), (2, SECOND)):
@@ -274,7 +294,8 @@ class _Scaled:
             found = counts @ places**power / number
             trust = variance / (variance + error)
             moments.append(supposed + trust * (found - supposed))
-        mean, second = np.clip(moments[0], -1, 1), moments[1]
+        mean = np.clip(moments[0], -1, 1)
+        second = moments[1]
         variances = np.clip(second - np.square(mean), 0, 1) + FLOOR
         length = math.sqrt(1 + float(np.sum(1 - FLOOR / variances)))
         return cls(middle + half * mean, half * np.sqrt(variances), length)
@@ -342,7 +363,8 @@ class _Sums:
         generator: np.random.Generator | None,
     ) -> None:
         exchanged = adjacency == "replace-one"
-        self.records, self._generator = records, generator
+        self.records = records
+        self._generator = generator
         self._sigma = noise / (1 + exchanged)
         self.logits = np.zeros((len(records.X), len(records.classes)))
         self.number = 0.0
@@ -362,6 +384,7 @@ class _Sums:
         _, codes = self.records.labelled()
         found = np.bincount(codes, minlength=n_classes).astype(np.float64)
         counts, noise = self._noisy(found, self._count, share)
+        # a class of no record still gets a probability that is not 0
         counts = np.maximum(counts, noise)
         self.number = float(counts.sum())
         frequencies = np.log(counts / self.number)
@@ -375,7 +398,8 @@ class _Sums:
         """Counts of the records between the edges [d, bins + 1] of each column, and
         their noise; outer bins hold values outside, too.
         """
-        bins, kept = edges.shape[1] - 1, self.records.kept.astype(np.float64)
+        bins = edges.shape[1] - 1
+        kept = self.records.kept.astype(np.float64)
         found = [
             np.bincount(
                 np.searchsorted(own[1:-1], column), weights=kept, minlength=bins
@@ -406,6 +430,7 @@ class _Sums:
                 _, gradients = self._gradients(self.logits[part] + own @ weights, part)
                 total += own.T @ _truncated(gradients, DIGITS - OF_ROWS)
             noisy, _ = self._noisy(total, self._gradient, share / STEPS)
+            # gradients sum to 0 over the classes, so what noise adds to the sum is no signal
             noisy -= noisy.mean(axis=1, keepdims=True)
             weights = _truncated(weights + pace / self.number * noisy, DIGITS)
         for part in self._parts():
@@ -422,7 +447,8 @@ class _Sums:
         logits *= SHORTER / np.maximum(norms, reach)
         sensitivity = math.hypot(self._gradient, STEEPEST)
         # the prior deviates from 1 by 1; all in units of logits of norm 1
-        mean, known, factor = reach, 1 / reach**2, reach
+        mean = factor = reach
+        known = 1 / reach**2
         for _ in range(ROUNDS):
             chances, gradients = self._gradients(start + factor * logits)
             slopes = (gradients * logits).sum(axis=1)
@@ -431,7 +457,9 @@ class _Sums:
             curves = np.clip(curves, 0, STEEPEST) * self.records.kept
             found = _truncated(np.stack([slopes, curves]), DIGITS).sum(axis=1)
             noisy, noise = self._noisy(found, sensitivity, share / ROUNDS)
-            slope, curve = float(noisy[0]), max(float(noisy[1]), 1.0)
+            slope = float(noisy[0])
+            # noise may hide it, and a step divides by it
+            curve = max(float(noisy[1]), 1.0)
             target = factor + np.clip(slope / curve, -factor / 2, factor)
             heard = curve**2 / (noise**2 + curve)
             mean = (known * mean + heard * target) / (known + heard)
@@ -455,7 +483,8 @@ class _Sums:
         """Sums as of :meth:`grid`, for all pairs of columns at once, from the bins
         [n, d], by products of matrices.
         """
-        gradients, d = self._exact(), codes.shape[1]
+        gradients = self._exact()
+        d = codes.shape[1]
         found = np.zeros((gradients.shape[1], d * COARSE, d * COARSE))
         for rows in self._parts():
             of = codes[rows, :, None] == np.arange(COARSE)
@@ -589,5 +618,6 @@ def _newton(
     shrunk = (
         softmax(logs)[:, None] * np.append(0.0, VARIANCES)[:, None] / variances
     ).sum(axis=0)
+    # back from the basis to the cells
     values: Floats = kernel @ (scale[:, None] * (basis @ (shrunk[:, None] * seen)))
     return values, float((hessians[:, None] * np.square(values)).sum() / 2)

@@ -295,11 +295,13 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
 
     def _fit_to(self, X: Any, y: Any, **given: Any) -> Self:
         """Learn with a snapshot of the parameters; the result takes effect at once."""
+        # a parameter that another thread sets has no effect on this fit
         snapshot = self._with(self.get_params(deep=False))
         vars(self)["_fitted"] = snapshot._fit_snapshot(X, y, given)
         return self
 
     def _with(self, attributes: Mapping[str, Any]) -> Self:
+        # not by __init__, which would take attributes for parameters
         made = object.__new__(type(self))
         vars(made).update(attributes)
         return made
@@ -307,6 +309,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
     def _fit_snapshot(self, X: Any, y: Any, given: Mapping[str, Any]) -> Fitted:
         if hasattr(self, "adjacency"):
             one_of("adjacency", self.adjacency, tuple(self._adjacencies))
+        # before defaults are filled in: the release tells what was asked for
         chosen = dict(vars(self))
         norm = self._norm()
         records = self._gated(X, y, norm)
@@ -316,6 +319,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         with gate.quiet(), fitting(type(self).__name__):
             learned = self._learn(records, **given)
         chosen["classes"] = None if self.classes is None else records.classes.tolist()
+        # a release has no seed
         chosen.update(dict.fromkeys(SEEDS))
         profile = self._described(learned.profile, exact=learned.exact)
         return Fitted(
@@ -355,6 +359,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             codes = gate.looked_up(y, classes)
         check_consistent_length(rows, codes)
         if len(classes) < self._least_classes:
+            # with public classes the fault is in the parameter, not in y
             hint = gate.DECLARE.partition("labels, ")[2] if name == "y" else ""
             raise ValueError(
                 f"{name} must hold at least {self._least_classes} classes, got 1 class"
@@ -384,7 +389,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         """Let queries pass the gate, and compute the answer from one fit and them."""
         fitted = self._bound()
         if fitted.budget is not None:
+            # before any work, whose time could tell of the rows
             fitted.budget.refuse_copies()
+        # the gate compares with the columns of the fit that answers
         columns = self._with(fitted.columns)
         rows, _ = gate.rows(
             columns, X, reset=False, may_miss=fitted.may_miss, norm=fitted.norm
@@ -417,6 +424,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             because = fitted.profile.remark
         if because:
             raise TypeError(f"{type(self).__name__} cannot be published: {because}")
+        # deep, so that the release shares nothing with what is private
         released = copy.deepcopy(replace(fitted, private={}))
         _forget_seeds(released.model)
         _forget_seeds(released.attributes)
@@ -472,6 +480,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         }
         norm = self._norm()
         if norm is not None:
+            # rounding alone moves a row, too
             moved = np.abs(gate.clipped(rows, norm) - rows).max(axis=1)
             found["longer than the norm"] = moved > TOLD * norm
         counts = {name: int(which.sum()) for name, which in found.items()}
@@ -530,6 +539,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
                 f"{number} answers of one fitted {name}, which stays with the holder of"
                 " the records"
             )
+        # not the parameter of now, which may have been set since
         given = fitted.parameters.get("delta") if delta is None else delta
         read_off = [] if fitted.may_miss else [READ_OFF.partition(",")[0]]
         return statement(
@@ -560,6 +570,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         assumed = [profile.assumption, PREPARED]
         if self.classes is None:
             assumed.append(READ_OFF)
+        # noise of real numbers, drawn in floating point
         own = "exact" if exact else "ideal reals"
         return profile.with_(
             implementation=own if self.noise_seed is None else "reproducible",
@@ -573,6 +584,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         """
         names = ("epsilon", "delta", *noise)
         epsilon, delta, *others = given = [getattr(self, name) for name in names]
+        # either all of them are given or none
         known = {value is not None for value in others}
         if known == {False} and epsilon is not None and delta is not None:
             return real("epsilon", epsilon), real("delta", delta, high=1.0)
@@ -591,6 +603,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         # two fits, or two answers to a query
+        # fresh noise makes two fits differ
         unseeded = self.noise_seed is None
         tags.non_deterministic = unseeded or self._answers_from_records
         tags.input_tags.allow_nan = self.classes is not None
@@ -683,6 +696,7 @@ def _forget_seeds(thing: Any, met: set[int] | None = None) -> None:
     met = set() if met is None else met
     if id(thing) in met:
         return
+    # objects may refer to each other in a circle
     met.add(id(thing))
     if isinstance(thing, Mapping):
         parts = list(thing.values())
@@ -692,6 +706,7 @@ def _forget_seeds(thing: Any, met: set[int] | None = None) -> None:
         parts = thing.ravel().tolist() if thing.dtype.kind == "O" else []
     elif hasattr(thing, "__dict__") and not isinstance(thing, type | ModuleType):
         held = vars(thing)
+        # a seed says which records a model drew
         held.update((name, None) for name in held if REMEMBERED.search(name))
         parts = list(held.values())
     else:

@@ -33,9 +33,12 @@ from dpnotes._validation import (
 from dpnotes.mechanisms import Partitions, draw_partitions
 from dpnotes.methods._private import PROTECTS_N, PrivateClassifier, Records
 
-# of each class that a model has if they are equally frequent, and models, by default
-RECORDS, MOST = 5, 1024
-TRIED = 10  # made-up records of each class that a learner is tried on
+# by default a model has so many records of each class, where classes are equally
+# frequent
+RECORDS = 5
+MOST = 1024
+# made-up records of each class that a learner is tried on
+TRIED = 10
 
 
 def fit_each(
@@ -61,6 +64,7 @@ def fit_each(
     """
     made_up = np.tile(np.arange(n_classes), TRIED)
     rows = np.random.default_rng(0).random((len(made_up), X.shape[1]))
+    # errors of the learner itself are told here, before it sees a record
     _fit_alone(learner, rows, made_up, n_classes, 0).predict(rows)
     # scikit-learn's seeds are below 2^31
     seeds = np.random.SeedSequence(seed).generate_state(len(subsets)) // 2
@@ -76,6 +80,7 @@ def fit_one(learner: Any, X: Features, labels: NDArray[Any], seed: int) -> Any:
     """Fit a clone of a scikit-learn classifier with the seed; if all labels agree,
     fit a constant classifier.
     """
+    # many learners refuse records of one class, which would tell of a shard
     if (labels == labels[0]).all():
         return DummyClassifier(strategy="most_frequent").fit(X, labels)
     model = clone(learner)
@@ -123,6 +128,7 @@ def _fit_quietly(
 def _draws_kept() -> Iterator[None]:
     """Give the global generators back as they were."""
     torch = sys.modules.get("torch")
+    # of whoever calls us
     before = random.getstate(), np.random.get_state()  # noqa: NPY002
     with nullcontext() if torch is None else torch.random.fork_rng():
         try:
@@ -237,11 +243,11 @@ class LogisticGroups:
         result = np.empty((self.n_models, len(X)))
         for models, fitted in self.groups:
             logits = fitted.logits(X, device=self.device)
-            result[models] = (
-                expit(np.abs(logits))
-                if logits.ndim == 2
-                else softmax(logits, axis=2).max(axis=2)
-            )
+            if logits.ndim == 2:
+                # of the second of two classes
+                result[models] = expit(np.abs(logits))
+            else:
+                result[models] = softmax(logits, axis=2).max(axis=2)
         return result
 
 
@@ -277,7 +283,9 @@ class Teachers:
             votes = np.stack(_told(self.models, "predict", X, silent))
         else:
             votes = np.asarray(self.models.votes(X.copy()))
+        # what is no class counts as no vote
         counted = (votes >= 0) & (votes < self.n_classes) & self.present[:, None]
+        # of the table of all votes, which may be large
         code = np.min_scalar_type(self.n_classes)
         return np.where(counted, votes, self.n_classes).astype(code)
 
@@ -290,6 +298,7 @@ class Teachers:
         probability, [n_teachers, n].
         """
         if not isinstance(self.models, list):
+            # a copy, as for each of many models
             return np.asarray(self.models.confidence(X.copy()) >= least)
         silent = np.zeros((len(X), 1))
         shares = _told(self.models, "predict_proba", X, silent)
@@ -319,6 +328,7 @@ def _said(
         raise
     except BaseException:  # any would be one that private records decide
         return silent
+    # the shape of an answer may depend on records, too
     fits = (
         said.ndim == silent.ndim and len(said) == len(X) and said.dtype.kind in "biuf"
     )
@@ -342,7 +352,8 @@ def fit_teachers(
     """
     jobs("n_jobs", 1 if n_jobs is None else n_jobs)
     X, codes = records.standing_in()
-    kept, own = records.kept, subsets
+    kept = records.kept
+    own = subsets
     if not kept.all():
         own = [rows[kept[rows]] for rows in subsets]
     present = np.array([len(rows) > 0 for rows in own])
@@ -353,6 +364,7 @@ def fit_teachers(
         X = np.vstack([X, np.zeros_like(X, shape=(1, X.shape[1]))])
         codes = np.append(codes, 0)
     fit = partial(fit_each, learner, n_jobs=n_jobs)
+    # faster by far, where rounding may tell of other records
     if together and hasattr(learner, "fit_many"):
         fit = learner.fit_many
     n_classes = len(records.classes)
@@ -376,16 +388,22 @@ def partitions_of(
     otherwise [n, n_partitions], which errors call "chunks". If there are n + 1 rows,
     the last row is for an additional record.
     """
-    name, n_partitions = ("shards", 1) if len(shape) == 1 else ("chunks", shape[1])
+    name = "shards"
+    n_partitions = 1
+    if len(shape) > 1:
+        name = "chunks"
+        n_partitions = shape[1]
     if given is None:
         return draw_partitions(
             n, n_chunks=n_chunks, n_partitions=n_partitions, scheme=scheme, seed=seed
         )
-    column = np.shape(given) == (*shape, 1)  # as hash_chunks gives one partition
-    chunks = codes(
-        name, np.ravel(given) if column else given, shape=shape, n=n_chunks
-    ).reshape(shape[0], -1)
-    joining = chunks[n] if len(chunks) > n else np.zeros(n_partitions, np.int64)
+    # as hash_chunks gives one partition
+    if np.shape(given) == (*shape, 1):
+        given = np.ravel(given)
+    chunks = codes(name, given, shape=shape, n=n_chunks).reshape(shape[0], -1)
+    joining = np.zeros(n_partitions, np.int64)
+    if len(chunks) > n:
+        joining = chunks[n]
     return Partitions(chunks[:n], joining, n_chunks)
 
 

@@ -45,6 +45,7 @@ def beside_others(rows: pd.DataFrame) -> pd.DataFrame:
         One row for each task, with the columns dataset, epsilon, delta, ours,
         accuracy_ours, theirs, accuracy_theirs, ahead, low, high and verdict.
     """
+    # a gap is a row that was not computed
     there = rows.dropna(subset=["ours"])
     means = [
         _mean(row["ahead"], row["error"], row["repeats"]) for _, row in there.iterrows()
@@ -124,6 +125,7 @@ def _over_sets(rows: pd.DataFrame, values: pd.Series) -> tuple[Mean, int]:
     """Give the mean over data sets of the values of the rows, and the number of data
     sets, which are the repeats.
     """
+    # tasks of one data set share its records, so they count as one
     own = values.groupby(rows["dataset"]).mean().dropna()
     return Mean.of(float(own.mean()), float(own.std(ddof=1)), len(own)), len(own)
 
@@ -174,13 +176,16 @@ def losses(rows: pd.DataFrame) -> pd.DataFrame:
         One row for each model, by rising loss in log loss, with the columns model,
         tables, and mean and worst of each measure: ``accuracy_mean`` and so on.
     """
+    # those without privacy have an infinite epsilon
     private = rows[np.isfinite(rows["epsilon"])]
     groups = private.groupby("model")
     found = {"tables": groups["table"].nunique()}
     for measure in (*MORE, *LESS):
         values = private.pivot_table(measure, ["table", "epsilon"], "model")
         if measure in MORE:
+            # of accuracy and AUC, less is a loss
             values = -values
+        # the best private model of each table and epsilon loses nothing
         lost = values.sub(values.min(axis=1), axis=0)
         found[f"{measure}_mean"] = lost.mean()
         found[f"{measure}_worst"] = lost.max()
