@@ -90,9 +90,9 @@ def test_rows_of_any_magnitude(row, expected):
     np.testing.assert_allclose(
         clipped, expected, rtol=1e-14, atol=0 if 0.0 not in expected else 1e-300
     )
-    np.testing.assert_array_equal(
-        np.signbit(clipped[clipped == 0]), np.signbit(np.array(expected)[clipped == 0])
-    )
+    zero = clipped == 0
+    signs = np.signbit(np.array(expected)[zero])
+    np.testing.assert_array_equal(np.signbit(clipped[zero]), signs)
 
 
 @pytest.mark.parametrize("norm", [1e-30, 1e30])
@@ -110,27 +110,16 @@ def test_float32_keeps_its_range(norm):
 
 
 def test_bounds_become_minus_one_and_one():
-    X = np.array(
-        [
-            [0.0, -8.0],
-            [50.0, 0.0],
-            [100.0, 8.0],
-            [-5.0, 1e30],
-            [math.inf, -math.inf],
-            [math.nan, 2.0],
-        ]
-    )
-    expected = [[-1, -1], [0, 0], [1, 1], [-1, 1], [1, -1], [0, 0.25]]
-    np.testing.assert_array_equal(
-        PublicScaler([0, -8], [100, 8]).fit_transform(X), expected
-    )
-    np.testing.assert_array_equal(
-        PublicScaler(pd.Series([0, -8]), (100, 8)).fit_transform(X.astype("f4")),
-        expected,
-    )
-    np.testing.assert_array_equal(
-        PublicScaler(-8, 8).fit_transform(X[:3, 1:]), [[-1], [0], [1]]
-    )
+    years = [0.0, 50.0, 100.0, -5.0, math.inf, math.nan]
+    degrees = [-8.0, 0.0, 8.0, 1e30, -math.inf, 2.0]
+    X = np.column_stack([years, degrees])
+    expected = np.column_stack([[-1, 0, 1, -1, 1, 0], [-1, 0, 1, 1, -1, 0.25]])
+    scaler = PublicScaler([0, -8], [100, 8])
+    np.testing.assert_array_equal(scaler.fit_transform(X), expected)
+    scaler = PublicScaler(pd.Series([0, -8]), (100, 8))
+    np.testing.assert_array_equal(scaler.fit_transform(X.astype("f4")), expected)
+    scaler = PublicScaler(-8, 8)
+    np.testing.assert_array_equal(scaler.fit_transform(X[:, 1:]), expected[:, 1:])
 
 
 BOUND = st.floats(allow_nan=False, allow_infinity=False)
@@ -165,25 +154,12 @@ def test_categories_of_any_kind():
     )
     encoder = PublicOneHot([["nurse", "baker"], (1, 2), np.array([False, True])])
     expected = [[0, 1, 0, 1, 0, 1], [0, 0, 1, 0, 1, 0], [0, 0, 0, 0, 0, 1]]
-    np.testing.assert_array_equal(encoder.fit_transform(table), expected)
-    np.testing.assert_array_equal(
-        clone(encoder).fit_transform(table.to_numpy()), expected
+    typed = table.astype({"job": "category", "shift": "Int64"})
+    for rows_ in (table.to_numpy().tolist(), table.to_numpy(), typed, table):
+        np.testing.assert_array_equal(encoder.fit_transform(rows_), expected)
+    assert " ".join(encoder.get_feature_names_out()) == (
+        "job_nurse job_baker shift_1 shift_2 night_False night_True"
     )
-    np.testing.assert_array_equal(
-        clone(encoder).fit_transform(table.to_numpy().tolist()), expected
-    )
-    np.testing.assert_array_equal(
-        encoder.transform(table.astype({"job": "category", "shift": "Int64"})), expected
-    )
-    names = [
-        "job_nurse",
-        "job_baker",
-        "shift_1",
-        "shift_2",
-        "night_False",
-        "night_True",
-    ]
-    assert encoder.get_feature_names_out().tolist() == names
 
 
 def test_one_list_of_categories_is_for_all_columns():
@@ -192,12 +168,8 @@ def test_one_list_of_categories_is_for_all_columns():
         [["no", "yes"], ["yes", {"no": "hash"}], [math.nan, 1]]
     )
     np.testing.assert_array_equal(result, [[0, 1, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0]])
-    assert encoder.get_feature_names_out().tolist() == [
-        "x0_yes",
-        "x0_no",
-        "x1_yes",
-        "x1_no",
-    ]
+    names = " ".join(encoder.get_feature_names_out())
+    assert names == "x0_yes x0_no x1_yes x1_no"
 
 
 def test_the_curator_can_count_values_that_are_not_read():
@@ -219,15 +191,12 @@ def slowly(image):
     vertical, horizontal = np.gradient(image)
     for i in range(4 * rows):
         for j in range(4 * columns):
-            angle = (
-                np.arctan2(vertical[i, j], horizontal[i, j]) / np.pi % 1.0 * DIRECTIONS
-            )
-            part, length = (
-                angle - int(angle),
-                np.hypot(vertical[i, j], horizontal[i, j]),
-            )
-            cells[i // 4, j // 4, int(angle) % DIRECTIONS] += (1 - part) * length
-            cells[i // 4, j // 4, (int(angle) + 1) % DIRECTIONS] += part * length
+            up, right = vertical[i, j], horizontal[i, j]
+            angle = np.arctan2(up, right) / np.pi % 1.0 * DIRECTIONS
+            lower = int(angle)
+            part, length = angle - lower, np.hypot(up, right)
+            cells[i // 4, j // 4, lower % DIRECTIONS] += (1 - part) * length
+            cells[i // 4, j // 4, (lower + 1) % DIRECTIONS] += part * length
     around = np.zeros((rows, columns))
     for i in range(rows):
         for j in range(columns):
@@ -241,18 +210,16 @@ def slowly(image):
 @pytest.mark.parametrize("shape", [(8, 8), (13, 10)])
 def test_features_are_those_of_a_slow_computation(shape):
     images = np.random.default_rng(0).random((3, *shape))
-    found = OrientedGradients((1, *shape)).fit_transform(images.reshape(3, -1))
-    assert found.dtype == np.float32
     expected = np.stack([slowly(image) for image in images])
-    assert found == pytest.approx(expected, abs=1e-5)
-    colours = np.stack([images, images, images], axis=1).reshape(3, -1)
-    assert OrientedGradients((3, *shape)).fit_transform(colours) == pytest.approx(
-        expected, abs=1e-5
-    )
-    bytes_ = OrientedGradients(shape, high=255).fit_transform(
-        255 * images.reshape(3, -1)
-    )
-    assert bytes_ == pytest.approx(expected, abs=1e-5)
+    rows, colours = images.reshape(3, -1), np.stack([images] * 3, axis=1)
+    for hog, images_ in (
+        (OrientedGradients((1, *shape)), rows),
+        (OrientedGradients((3, *shape)), colours.reshape(3, -1)),
+        (OrientedGradients(shape, high=255), 255 * rows),
+    ):
+        found = hog.fit_transform(images_)
+        assert found.dtype == np.float32
+        assert found == pytest.approx(expected, abs=1e-5)
 
 
 def test_features_of_an_image_depend_on_it_alone_whatever_it_holds():
@@ -276,24 +243,8 @@ def test_features_of_an_image_depend_on_it_alone_whatever_it_holds():
 
 # all of them
 
-ODD = [
-    math.nan,
-    math.inf,
-    -math.inf,
-    LARGEST,
-    SMALLEST,
-    -0.0,
-    None,
-    pd.NA,
-    "spy",
-    "",
-    {},
-    [1],
-    10**400,
-    b"x",
-    1j,
-    True,
-]
+ODD = [math.nan, math.inf, -math.inf, LARGEST, SMALLEST, -0.0, 10**400, 1j, True]
+ODD += [None, pd.NA, "spy", "", {}, [1], b"x"]
 
 
 @pytest.mark.parametrize("transformer", ALL, ids=lambda t: type(t).__name__)
@@ -320,49 +271,25 @@ def test_a_row_changes_its_own_result_only(transformer):
 
 @pytest.mark.parametrize("transformer", ALL, ids=lambda t: type(t).__name__)
 @pytest.mark.parametrize(
-    ("X", "error", "message"),
+    ("X", "message"),
     [
-        (
-            np.full(5, SECRET),
-            ValueError,
-            r"X must have shape \[n, d\], got shape \(5,\)",
-        ),
-        (SECRET, ValueError, r"X must have shape \[n, d\], got shape \(\)"),
-        (
-            np.full((2, 2, 2), SECRET),
-            ValueError,
-            r"X must have shape \[n, d\], got shape",
-        ),
-        (
-            [[SECRET, SECRET], [SECRET]],
-            ValueError,
-            r"X must have shape \[n, d\], got shape \(2,\)",
-        ),
-        (
-            np.full((2, 2), SECRET * 1j),
-            ValueError,
-            "X must hold real numbers, got complex128",
-        ),
-        (
-            csr_array([[SECRET, SECRET]]),
-            TypeError,
-            "X must be dense, got sparse X of type csr_array",
-        ),
-        (np.full((2, 3), SECRET), ValueError, "X has 3 features"),
-        (
-            pd.DataFrame({"age": [SECRET], "wage": [SECRET]}),
-            ValueError,
-            "feature names",
-        ),
-        (np.empty((0, 2)), ValueError, "0 sample"),
+        (SECRET, r"X must have shape \[n, d\], got shape \(\)"),
+        (np.full(5, SECRET), r"X must have shape .*, got shape \(5,\)"),
+        (np.full((2, 2, 2), SECRET), "X must have shape .*, got shape"),
+        ([[SECRET, SECRET], [SECRET]], r"X must have shape .*, got shape \(2,\)"),
+        (np.full((2, 2), SECRET * 1j), "X must hold real numbers, got complex128"),
+        (csr_array([[SECRET, SECRET]]), "X must be dense, got sparse X of type csr_"),
+        (np.full((2, 3), SECRET), "X has 3 features"),
+        (pd.DataFrame({"age": [SECRET], "wage": [SECRET]}), "feature names"),
+        (np.empty((0, 2)), "0 sample"),
     ],
 )
-def test_errors_show_the_shape_and_no_value(transformer, X, error, message):
+def test_errors_show_the_shape_and_no_value(transformer, X, message):
     table = pd.DataFrame({"age": [1.0], "height": [2.0]})
     fitted = clone(transformer).fit(
         table if isinstance(X, pd.DataFrame) else table.to_numpy()
     )
-    with pytest.raises(error, match=message) as caught:
+    with pytest.raises((ValueError, TypeError), match=message) as caught:
         fitted.transform(X)
     assert "4974" not in str(caught.value)
 
@@ -372,44 +299,17 @@ def test_errors_show_the_shape_and_no_value(transformer, X, error, message):
     [
         (ClipNorm(0.0), "norm must be >= 1e-30, got norm=0.0"),
         (ClipNorm(math.inf), "norm must be finite and >= 1e-30, got norm=inf"),
-        (
-            PublicScaler(0, [1, 2]),
-            (
-                r"high must be a finite number, or one for each of 64 columns, got"
-                r" high=\[1, 2\]"
-            ),
-        ),
+        (PublicScaler(0, [1, 2]), r"high must be .* 64 columns, got high=\[1, 2\]"),
         (PublicScaler(math.nan, 1), "low must be a finite number"),
-        (
-            PublicScaler([1] + [0] * 63, 1),
-            "low must be < high in each column, got low=.* high=1",
-        ),
-        (
-            PublicOneHot([[1], 2]),
-            (
-                r"categories must be one sequence, or one for each of 64 columns, got"
-                r" \[\[1\], 2\]"
-            ),
-        ),
+        (PublicScaler([1] + [0] * 63, 1), "low must be < high .* got low=.* high=1"),
+        (PublicOneHot([[1], 2]), r"one for each of 64 columns, got \[\[1\], 2\]"),
         (PublicOneHot([]), "categories must be one sequence"),
-        (
-            PublicOneHot([[1]] * 63 + [[]]),
-            r"categories must be distinct and not missing, at least one .* got \[\]",
-        ),
-        (
-            PublicOneHot(["a", "b", "a"]),
-            r"categories must be distinct .* got \['a', 'b', 'a'\]",
-        ),
-        (
-            OrientedGradients((3, 8, 8)),
-            r"image_shape must be .*, for 64 columns, got image_shape=\(3, 8, 8\)",
-        ),
+        (PublicOneHot([[1]] * 63 + [[]]), r"at least one .* got \[\]"),
+        (PublicOneHot(["a", "b", "a"]), r"distinct .* got \['a', 'b', 'a'\]"),
+        (OrientedGradients((3, 8, 8)), r"64 columns, got image_shape=\(3, 8, 8\)"),
         (OrientedGradients((2, 32)), "image_shape must be"),
         (OrientedGradients((64,)), "image_shape must be"),
-        (
-            OrientedGradients((8, 8), low=1.0),
-            "low must be < high, got low=1.0, high=1.0",
-        ),
+        (OrientedGradients((8, 8), low=1.0), "low must be < high, got low=1.0, high="),
     ],
 )
 def test_bad_parameters_are_named(transformer, message):

@@ -186,7 +186,7 @@ class Source(Generic[P]):
     def load(self, name: str, split: str, folder: Path) -> Dataset:
         """Read the files in ``folder``, and make one of the splits."""
         published = self.read(folder)
-        given = {
+        given: dict[str, Any] = {
             "class_names": published.class_names,
             "digest": f"{name}:{split}:{published.digest}",
             "note": published.note,

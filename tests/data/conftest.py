@@ -67,3 +67,10 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, np.ndarra
         return arrays
 
     return publish
+
+
+def key(image: np.ndarray) -> str:
+    """SHA-256 sum of one image as the published files hold it: red plane, green
+    plane, blue plane.
+    """
+    return sha256(image.transpose(2, 0, 1))

@@ -22,30 +22,17 @@ def archive(arrays):
     return buffer.getvalue()
 
 
-def changed(arrays, key, change):
-    array = arrays[key].copy()
-    change(array)
-    return arrays | {key: array}
-
-
 def flipped(content, position):
     content = bytearray(content)
     content[position] ^= 1
     return bytes(content)
 
 
-def put(value):
-    return lambda array: array.__setitem__((0,) * array.ndim, value)
-
-
 # what stands in mnist.npz instead of the arrays a, and what the message must say
 DAMAGE = {
     "truncated": (lambda a: archive(a)[:-2_000], "not a whole .npz archive"),
     "empty": (lambda a: b"", "not a whole .npz archive"),
-    "web page": (
-        lambda a: b"<!DOCTYPE html><title>503</title>",
-        "not a whole .npz archive",
-    ),
+    "web page": (lambda a: b"<!DOCTYPE html>", "not a whole .npz archive"),
     "flipped bit": (lambda a: flipped(archive(a), 5_000), "Bad CRC-32"),
     "missing array": (
         lambda a: archive({k: v for k, v in a.items() if k != "y_test"}),
@@ -63,16 +50,8 @@ DAMAGE = {
         lambda a: archive(a | {"x_test": a["x_test"][1:]}),
         r"\(9, 28, 28\), expected uint8 \(10, 28, 28",
     ),
-    "flattened": (
-        lambda a: archive(a | {"x_test": a["x_test"].reshape(10, -1)}),
-        r"'x_test' is uint8 \(10, 784\)",
-    ),
     "wrong label": (
-        lambda a: archive(changed(a, "y_train", put(1))),
-        "images are not the published ones",
-    ),
-    "wrong pixel": (
-        lambda a: archive(changed(a, "x_test", put(3))),
+        lambda a: archive(a | {"y_train": a["y_train"] + 1}),
         "images are not the published ones",
     ),
     "rows swapped": (
@@ -168,19 +147,14 @@ def test_errors_travel_between_processes():
         data.DataUnreachable("gone"),
     ):
         copy = pickle.loads(pickle.dumps(error))
-        assert (type(copy), str(copy), vars(copy)) == (
-            type(error),
-            str(error),
-            vars(error),
-        )
+        assert (type(copy), str(copy)) == (type(error), str(error))
+        assert vars(copy) == vars(error)
 
 
 def test_status_of_an_empty_folder(folder):
     states = {status.name: status.state for status in data.status()}
-    assert states == dict.fromkeys([*data.NAMES, "imagenet"], "missing") | {
-        "digits": "embedded",
-        "breast_cancer": "embedded",
-    }
+    assert states.pop("digits") == states.pop("breast_cancer") == "embedded"
+    assert states == dict.fromkeys([*data.NAMES[2:], "imagenet"], "missing")
 
 
 def test_a_file_that_cannot_be_read_does_not_hide_the_others(folder):
@@ -190,10 +164,8 @@ def test_a_file_that_cannot_be_read_does_not_hide_the_others(folder):
     (folder / "diabetes130").write_text("a file in the place of a folder")
     found = {one.name: one for one in data.status()}
     for name in ("mnist", "adult", "covertype"):
-        assert (found[name].state, "Is a directory" in found[name].note) == (
-            "unreadable",
-            True,
-        )
+        assert found[name].state == "unreadable"
+        assert "Is a directory" in found[name].note
     assert found["diabetes130"].state == "unreadable"
     assert found["cifar10"].state == "missing"
 

@@ -131,9 +131,8 @@ def test_then_one_record_changes_its_own_row_and_no_other(load, table):
     other = "no" if table.loc[7, "ill"] == "yes" else "yes"
     table.loc[7, ["age", "hours", "job", "ill"]] = [1000, -5.0, "spy", other]
     after = load(table, public)
-    assert np.flatnonzero(
-        (records(after)[0] != records(before)[0]).any(axis=1)
-    ).tolist() == [7]
+    changed = (records(after)[0] != records(before)[0]).any(axis=1)
+    assert np.flatnonzero(changed).tolist() == [7]
     assert before.class_names == after.class_names
     assert before.digest != after.digest
 
@@ -141,14 +140,13 @@ def test_then_one_record_changes_its_own_row_and_no_other(load, table):
 def test_the_target_may_be_any_column_and_classes_of_numbers_are_in_their_order(
     load, table
 ):
+    with pytest.raises(ValueError, match="there is no column 'illness' for the target"):
+        load(table, target="illness")
     mine = load(table, target="job")
     assert mine.n_classes == 3
     assert "ill=yes" in mine.feature_names
-    assert load(table.assign(ill=[10.0, 2.0, 1.0] * (N // 3))).class_names == (
-        "1",
-        "2",
-        "10",
-    )
+    numbers = load(table.assign(ill=[10.0, 2.0, 1.0] * (N // 3)))
+    assert numbers.class_names == ("1", "2", "10")
 
 
 def test_arrays(tmp_path):
@@ -159,16 +157,11 @@ def test_arrays(tmp_path):
     assert (mine.n_classes, mine.feature_names) == (3, ("0", "1", "2", "3"))
     assert data.load_file(tmp_path / "mine.npz", target="other").n_classes == 2
     np.testing.assert_allclose(records(mine)[0], np.clip(X, -1, 1), atol=1e-6)
+    wide = np.ones((N, N + 1)) * np.arange(N)[:, None]
     for arrays, message in (
-        (
-            {"X": X[:, 0], "y": y},
-            r"bad.npz must have numbers X \[n, d\] and y \[n\], got X of float64",
-        ),
+        ({"X": X[:, 0], "y": y}, r"bad.npz must have numbers X \[n, d\] and y \[n\]"),
         ({"x": X}, r"bad.npz must have the arrays X and y, got 'x'"),
-        (
-            {"X": np.ones((N, N + 1)) * np.arange(N)[:, None], "y": y},
-            "more features than records: is the table transp",
-        ),
+        ({"X": wide, "y": y}, "more features than records: is the table transp"),
     ):
         np.savez(tmp_path / "bad.npz", **arrays)
         with pytest.raises(ValueError, match=message):
@@ -187,83 +180,50 @@ def test_all_faults_are_said_at_once_without_a_value(load, table):
         load(table, target="ill")
     *lines, advice = str(found.value).splitlines()[1:]
     assert advice.startswith("mine.toml must give [low, high] for numbers")
-    assert lines == [
+    assert [line.partition(": declare")[0] for line in lines] == [
         "- a class of 'ill' has fewer than 30 records",
-        (
-            "- column 'hours': numbers and text: declare [low, high] (text then counts"
-            " as missing) or the categories"
-        ),
+        "- column 'hours': numbers and text",
         "- column 'member': all values are missing",
         "- column 'secret': text of more than 50 categories",
         "- column 'same': constant",
     ]
-    assert not any(
-        value in str(found.value) for value in ("patient 1", "rare", "1234567")
-    )
+    for value in ("patient 1", "rare", "1234567"):
+        assert value not in str(found.value)
+
+
+ILL = ["yes", "no"] * (N // 2)
 
 
 @pytest.mark.parametrize(
-    ("change", "public", "how", "message"),
+    ("ill", "public", "message"),
     [
+        ("yes", "", "the target 'ill' must have 2 to 50 classes"),
+        (range(N), "", "the target 'ill' is a number to predict: cut it at public"),
+        (None, "", "all values of the target 'ill' are missing"),
+        (ILL, 'classes = ["a", "b"]', r"no value .* is among classes = \['a', 'b'\]"),
         (
-            {},
-            "",
-            {"target": "illness"},
-            (
-                "there is no column 'illness' for the target; there are 'age', 'hours',"
-                " 'job'"
-            ),
+            ILL,
+            "[columns]\nwage = [0, 1]",
+            "names columns 'wage' that the file does not",
         ),
-        ({"ill": "yes"}, "", {}, "the target 'ill' must have 2 to 50 classes"),
+        (ILL, "[columns]\nage = [1, 0]", r"column 'age': the entry must be \[low, hi"),
         (
-            {"ill": np.arange(N)},
-            "",
-            {},
-            "the target 'ill' is a number to predict: cut it at public thresholds",
-        ),
-        ({"ill": None}, "", {}, "all values of the target 'ill' are missing"),
-        (
-            {},
-            'classes = ["a", "b"]',
-            {},
-            r"no value of the target 'ill' is among classes = \['a', 'b'\]",
-        ),
-        (
-            {},
-            "[columns]\nwage = [0, 1]\nage = [0, 1]",
-            {},
-            "names columns 'wage' that the file does not have",
-        ),
-        (
-            {},
-            "[columns]\nage = [1, 0]",
-            {},
-            r"column 'age': the entry must be \[low, high\] with low < high",
-        ),
-        (
-            {},
+            ILL,
             '[columns]\njob = ["2020-01-01", "2024-01-01"]',
-            {},
             "column 'job': dates as bounds are written without",
         ),
-        (
-            {},
-            "[columns]\njob = [0, 1]",
-            {},
-            "column 'job': text or dates, which need categories",
-        ),
-        ({}, "[columns]\n", {}, "there are no columns of features"),
-        ({}, "classes = [", {}, "mine.toml is not a TOML file"),
-        ({}, "bounds = 1", {}, "mine.toml may only hold"),
-        ({}, "columns = 3", {}, "mine.toml may only hold"),
+        (ILL, "[columns]\njob = [0, 1]", "column 'job': text or dates, which need"),
+        (ILL, "[columns]\n", "there are no columns of features"),
+        (ILL, "classes = [", "mine.toml is not a TOML file"),
+        (ILL, "bounds = 1", "mine.toml may only hold"),
+        (ILL, "columns = 3", "mine.toml may only hold"),
     ],
 )
-def test_each_fault_is_named(load, table, change, public, how, message):
+def test_each_fault_is_named(load, table, ill, public, message):
+    table = table.assign(ill=ill)
     with pytest.raises(ValueError, match=message):
-        load(table.assign(**change), public, **how)
-    with pytest.raises(
-        ValueError, match=r"there must be at least 200 records|mine\.toml"
-    ):
+        load(table, public)
+    with pytest.raises(ValueError, match=r"at least 200 records|mine\.toml"):
         load(table[:150], public)
 
 
@@ -297,9 +257,8 @@ def test_the_line_that_reads_a_file_of_another_form_makes_a_table_of_it(
     tmp_path, monkeypatch, encoding
 ):
     monkeypatch.chdir(tmp_path)
-    text = "Größe;krank\n" + "".join(
-        f"1,{50 + i % 40};{'ja' if i % 2 else 'nein'}\n" for i in range(N)
-    )
+    lines = [f"1,{50 + i % 40};{('nein', 'ja')[i % 2]}" for i in range(N)]
+    text = "\n".join(["Größe;krank", *lines])
     (tmp_path / "mine.csv").write_text(text, encoding=encoding)
     with pytest.raises(
         ValueError, match="must be in UTF-8, with commas between its cells and points"
@@ -331,20 +290,14 @@ def test_a_draft_of_what_is_public_tells_kinds_alone_and_serves_when_it_is_fille
     assert '"age" = []  # numbers: [low, high]' in lines
     assert '"job" = []  # text: categories, as ["a", "b"]' in lines
     assert '"born" = []  # dates: [1900-01-01, 2010-01-01]' in lines
-    filled = (
-        drafts[0]
-        .replace("classes = []", 'classes = ["yes", "no"]')
-        .replace('"age" = []', '"age" = [0, 100]')
-    )
+    filled = drafts[0].replace("classes = []", 'classes = ["yes", "no"]')
+    filled = filled.replace('"age" = []', '"age" = [0, 100]')
     with pytest.raises(
         ValueError, match=r'(?s)member.: must be .*classes = ."yes", "no".*0, 100'
     ):
         load(table, filled, private=True)
-    mine = load(
-        table,
-        "\n".join(line for line in filled.splitlines() if "= []" not in line),
-        private=True,
-    )
+    lines = [line for line in filled.splitlines() if "= []" not in line]
+    mine = load(table, "\n".join(lines), private=True)
     assert [column.name for column in mine.columns] == ["age"]
 
 
@@ -352,17 +305,11 @@ def test_a_draft_of_what_is_public_tells_kinds_alone_and_serves_when_it_is_fille
 def test_values_that_are_missing_or_not_declared_stop_nothing_and_are_counted(
     load, table, private
 ):
-    table["age"] = (
-        table["age"]
-        .astype(object)
-        .where(np.arange(N) > 4, "unknown")
-        .where(np.arange(N) > 1, "")
-    )
-    X, _ = records(mine := load(table, PUBLIC, private=private))
-    assert [column.unread for column in mine.columns] == [
-        5,
-        (table["job"] == "teacher").sum(),
-    ]
+    table["age"] = ["", "", "unknown", "unknown", "unknown", *table["age"][5:]]
+    mine = load(table, PUBLIC, private=private)
+    X, _ = records(mine)
+    teachers = (table["job"] == "teacher").sum()
+    assert [column.unread for column in mine.columns] == [5, teachers]
     assert (X[:5, 0] == 0).all()
     read_off = table.assign(age=[None, np.inf, *range(2, N)])
     assert load(read_off, "[columns]\nage = []").columns[0].known == (2.0, N - 1.0)
@@ -372,27 +319,16 @@ def test_values_that_are_missing_or_not_declared_stop_nothing_and_are_counted(
 def test_labels_are_those_of_the_file_whatever_the_order_of_classes(
     load, table, classes
 ):
-    own = np.array([str(label) for label in classes[:2]] * (N // 2))
-    mine = load(
-        table.assign(ill=own), f"classes = {[str(label) for label in classes[:2]]}"
-    )
+    known = [str(label) for label in classes[:2]]
+    own = np.array(known * (N // 2))
+    mine = load(table.assign(ill=own), f"classes = {known}")
     assert mine.labels.tolist() == classes
     assert mine.records()[1].astype(str).tolist() == own.tolist()
 
 
-ODD = [
-    {"ward": "unknown"},
-    {"ward": "0.5"},
-    {"age": "old"},
-    {"age": ""},
-    {"age": "inf"},
-    {"member": ""},
-]
-ODD += [
-    {"ill": ""},
-    {"ill": "perhaps"},
-    {"ward": "", "age": "", "member": "", "ill": ""},
-]
+# in place of cells of one record: column=value, and so on
+ODD = ["ward=unknown", "ward=0.5", "age=old", "age=", "age=inf", "member=", "ill="]
+ODD += ["ill=perhaps", "ward= age= member= ill="]
 
 
 @pytest.mark.parametrize("odd", ODD)
@@ -402,7 +338,8 @@ def test_no_private_record_decides_about_another_or_whether_the_table_can_be_use
     table = table.assign(ward=[f"0{1 + i % 3}" for i in range(N)]).astype(str)
     X, y = records(load(table, PRIVATE, target="ill", private=True))
     assert X[:, 3:6].sum(axis=0).tolist() == [N / 3] * 3
-    for name, value in odd.items():
+    for cell in odd.split():
+        name, _, value = cell.partition("=")
         table.loc[7, name] = value
     changed, labels = records(load(table, PRIVATE, target="ill", private=True))
     np.testing.assert_array_equal(
@@ -419,16 +356,10 @@ def test_records_without_a_declared_label_are_empty_and_left_out_of_a_public_tab
     table.loc[:9, "ill"], table.loc[10:14, "ill"] = None, "Yes"
     mine = load(table, PUBLIC)
     assert (mine.left_out, mine.n_train + mine.n_test) == (15, N - 15)
-    told = (
-        "records with a label that is missing or not among the classes (15 in all)"
-        " contribute nothing"
-    )
-    assert mine.unread()[0].startswith(told)
+    assert "not among the classes (15 in all)" in mine.unread()[0]
     private = load(table, PUBLIC, private=True)
-    assert (np.bincount(records(private)[1])[2], private.unread()[0]) == (
-        15,
-        mine.unread()[0],
-    )
+    assert np.bincount(records(private)[1])[2] == 15
+    assert private.unread()[0] == mine.unread()[0]
 
 
 def test_records_of_another_file_are_encoded_as_those_that_a_model_learned_from(
@@ -436,35 +367,26 @@ def test_records_of_another_file_are_encoded_as_those_that_a_model_learned_from(
 ):
     mine = load(table, PUBLIC)
     table.drop(columns="ill").iloc[::-1, ::-1].to_csv(tmp_path / "new.csv")
-    with pytest.warns(
-        UserWarning, match=r"values that are missing or not as declared \(.* of 'job'"
-    ):
+    with pytest.warns(UserWarning, match=r"not as declared \(.* of 'job'"):
         found = data.encode_file(tmp_path / "new.csv", mine.encoding)
     both = np.concatenate([mine.X_train, mine.X_test])
     assert sorted(found.tolist()) == sorted(both.tolist())
     assert all(column.unread == 0 for column in mine.encoding)
     (tmp_path / "new.csv").write_text('job,age\nnurse,"30,5"\n')
-    with pytest.warns(
-        UserWarning,
-        match=r"new.csv: values that are missing or not as declared \(1 of 'age'\)",
-    ):
-        assert data.encode_file(tmp_path / "new.csv", mine.encoding).tolist() == [
-            [0.0, 0.0, 1.0]
-        ]
+    with pytest.warns(UserWarning, match=r"new.csv: values .* \(1 of 'age'\)"):
+        new = data.encode_file(tmp_path / "new.csv", mine.encoding)
+    assert new.tolist() == [[0.0, 0.0, 1.0]]
     (tmp_path / "new.csv").write_text("job\nnurse\n")
     with pytest.raises(ValueError, match="none named 'age'"):
         data.encode_file(tmp_path / "new.csv", mine.encoding)
-    with pytest.raises(
-        ValueError, match="columns must be declared before they are released, got 'age'"
-    ):
+    with pytest.raises(ValueError, match=r"columns must be declared before .* 'age'"):
         _ = load(table, 'classes = ["yes", "no"]').encoding
 
 
 def test_few_private_records_of_a_class_are_no_fault(load, table):
     table = table.assign(ward="02", ill=["yes"] * 3 + ["no"] * (N - 3)).astype(str)
-    assert np.bincount(
-        records(load(table, PRIVATE, target="ill", private=True))[1]
-    ).tolist() == [3, N - 3]
+    _, codes = records(load(table, PRIVATE, target="ill", private=True))
+    assert np.bincount(codes).tolist() == [3, N - 3]
 
 
 def test_cells_are_read_one_by_one(load, table):

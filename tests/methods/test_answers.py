@@ -107,12 +107,7 @@ def test_bad_numbers_are_named():
 
 
 def noisy_answers(epsilon=1.0, delta=0.0, **parameters):
-    settings = {
-        "l2": 0.05,
-        "answers": 100,
-        "noise_seed": 0,
-        "device": "cpu",
-    } | parameters
+    settings = {"l2": 0.05, "noise_seed": 0, "device": "cpu"} | parameters
     return PredictionSensitivity(epsilon, delta, **settings)
 
 
@@ -130,19 +125,13 @@ def test_noise_of_each_query_has_the_stated_distribution(
     fitted = noisy_answers(
         2.0 * repeats / answers if delta == 0 else 2.0, delta, answers=repeats, **make
     )
-    noise = fitted.fit(*digits).decision_function(X) - (
-        X @ minimiser.weights[:, :-1].T + minimiser.weights[:, -1]
-    )
-    lengths = (
-        np.hypot(np.linalg.norm(X, axis=1), 1.0)
-        if analysis == "tight"
-        else np.full(len(X), math.sqrt(2))
-    )
-    unit = noise / (lengths * minimiser.sensitivity(analysis=analysis))[:, None]
-    norms, distribution = (
-        np.linalg.norm(unit, axis=1),
-        stats.gamma(9 + (analysis == "published"), scale=answers / 2.0),
-    )
+    noise = fitted.fit(*digits).decision_function(X) - minimiser.logits(X)
+    lengths = np.full(len(X), math.sqrt(2))
+    if analysis == "tight":
+        lengths = np.hypot(np.linalg.norm(X, axis=1), 1.0)
+    norms = np.linalg.norm(noise, axis=1) / lengths
+    norms /= minimiser.sensitivity(analysis=analysis)
+    distribution = stats.gamma(9 + (analysis == "published"), scale=answers / 2.0)
     if delta > 0:
         sigma = prediction_sensitivity_sigma(
             2.0, 1e-5, answers=repeats, analysis=analysis

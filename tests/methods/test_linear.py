@@ -68,16 +68,10 @@ def worst_neighbours(intercept, m):
     cosine, sine = math.sqrt(0.99), 0.1
     half = (m - 1) // 2
     aside = -cosine if intercept else 0.0
-    others = np.concatenate(
-        [np.tile([aside, 0.03], (m - 1 - half, 1)), np.tile([aside, -0.03], (half, 1))]
-    )
     labels = np.repeat([0, 1], [m - 1 - half, half])
-    ends = (
-        (([cosine, sine], 1), ([cosine, -sine], 0))
-        if intercept
-        else (([cosine, sine], 1), ([-cosine, sine], 1))
-    )
-    for row, label in ends:
+    others = np.column_stack([np.full(m - 1, aside), np.where(labels, -0.03, 0.03)])
+    other_end = ([cosine, -sine], 0) if intercept else ([-cosine, sine], 1)
+    for row, label in (([cosine, sine], 1), other_end):
         yield np.vstack([others, row]), np.append(labels, label)
     yield others, labels
 
@@ -96,12 +90,9 @@ def test_worst_neighbours_nearly_attain_the_sensitivity(intercept, constant):
     assert exchanged / first.sensitivity(analysis="published") > 0.98
     more = np.linalg.norm(first.weights - fewer.weights)
     assert 0.98 < more / first.sensitivity(adjacency="add-remove") <= 1
-    assert math.isclose(
-        first.sensitivity(analysis="published"), 2 * constant / (m * l2)
-    )
-    assert math.isclose(
-        first.sensitivity(), (2 + 2 * GRADIENT_FRACTION) * constant / (m * l2)
-    )
+    published = 2 * constant / (m * l2)
+    assert math.isclose(first.sensitivity(analysis="published"), published)
+    assert math.isclose(first.sensitivity(), (1 + GRADIENT_FRACTION) * published)
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -111,10 +102,8 @@ def test_a_minimum_that_the_solver_misses_is_reached_by_descent(intercept):
     few, many = (
         fit_minimiser(X, y, max_iterations=steps, **setting) for steps in (1, 10_000)
     )
-    assert (few.weights != many.weights).any()
-    assert (
-        np.linalg.norm(few.weights - many.weights) <= 2 * many.gradient_tolerance / 1e-3
-    )
+    away = np.linalg.norm(few.weights - many.weights)
+    assert 0 < away <= 2 * many.gradient_tolerance / 1e-3
 
 
 def test_descent_needs_no_more_steps_than_its_theorem(monkeypatch):
@@ -195,12 +184,9 @@ def test_noise_has_the_stated_distribution(minimiser):
 
 
 def test_estimator_is_the_first_repeat(digits, minimiser):
-    make = {
-        "l2": 0.05,
-        "adjacency": "replace-one",
-        "device": "cpu",
-    }
-    model = ModelSensitivity(3.0, 1e-6, noise_seed=11, **make).fit(*digits)
+    model = ModelSensitivity(
+        3.0, 1e-6, l2=0.05, adjacency="replace-one", device="cpu", noise_seed=11
+    ).fit(*digits)
     models, profile = noisy_minimisers(
         minimiser, 3.0, 1e-6, n_repeats=3, seed=secret_seed(11)
     )
@@ -210,8 +196,6 @@ def test_estimator_is_the_first_repeat(digits, minimiser):
     assert (model.intercept_ == models.intercept[0]).all()
     assert (model.predict(digits[0]) == models.votes(digits[0], device="cpu")[0]).all()
     assert model.profile_.to_dict() == repeated(profile)
-    again = clone(model).fit(*digits)
-    assert (again.coef_ == model.coef_).all()
     fresh = clone(model).set_params(noise_seed=None)
     first, second = fresh.fit(*digits).coef_, fresh.fit(*digits).coef_
     assert (first != second).mean() > 0.99
@@ -274,12 +258,9 @@ def test_noise_of_class_means_has_the_stated_distribution(adjacency, pure, gauss
     norms = np.linalg.norm(one - start, axis=2).ravel()
     assert follows(norms, stats.gamma(5, scale=pure / 2))
     assert np.std(one - start) == pytest.approx(least, rel=0.05)
-    assert sigma == pytest.approx(
-        gaussian_sigma(2.0, 1e-3, sensitivity=gaussian), rel=1e-6
-    )
-    assert (
-        stats.kstest((other - start).ravel(), stats.norm(scale=sigma).cdf).pvalue > 1e-3
-    )
+    expected = gaussian_sigma(2.0, 1e-3, sensitivity=gaussian)
+    assert sigma == pytest.approx(expected, rel=1e-6)
+    assert is_normal(other - start, sigma)
 
 
 def test_without_noise_equal_classes_go_to_the_nearest_mean(centred):
