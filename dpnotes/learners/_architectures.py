@@ -78,12 +78,12 @@ def residual_network(
     ]
     depth = width
     for stage in range(3):
+        channels = width * 2**stage
         for block in range(blocks):
+            # a new stage begins with half the sides
             stride = 2 if stage > 0 and block == 0 else 1
-            layers.append(
-                _ResidualBlock(depth, width * 2**stage, stride=stride, groups=groups)
-            )
-            depth = width * 2**stage
+            layers.append(_ResidualBlock(depth, channels, stride=stride, groups=groups))
+            depth = channels
     layers += [
         nn.AdaptiveAvgPool2d(1),
         nn.Flatten(),
@@ -208,10 +208,9 @@ def convolutional_network(
             nn.MaxPool2d(2),
             nn.ReLU(),
         ]
-        depth, sides = (
-            width,
-            [(side + 2 * padding - kernel_size + 1) // 2 for side in sides],
-        )
+        depth = width
+        # of the convolution, then of the pooling
+        sides = [(side + 2 * padding - kernel_size + 1) // 2 for side in sides]
         if min(sides) < 1:
             raise ValueError(
                 f"image_shape={tuple(image_shape)} is too small for {len(channels)}"
@@ -263,11 +262,8 @@ def multilayer_perceptron(
     layers: list[nn.Module] = [nn.Flatten()]
     for fan_in, fan_out in zip(widths, hidden, strict=False):
         layers += [_layer(nn.Linear, fan_in, fan_out), nn.ReLU()]
-    return _drawn(
-        nn.Sequential(*layers, _layer(nn.Linear, widths[-1], n_classes)),
-        generator,
-        uniform=True,
-    )
+    layers.append(_layer(nn.Linear, widths[-1], n_classes))
+    return _drawn(nn.Sequential(*layers), generator, uniform=True)
 
 
 class _ResidualBlock(nn.Module):
@@ -288,9 +284,10 @@ class _ResidualBlock(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         shortcut = x[:, :, :: self.stride, :: self.stride]
         if self.extra:
-            shortcut = pad(
-                shortcut, (0, 0, 0, 0, self.extra // 2, self.extra - self.extra // 2)
-            )
+            # empty channels on both sides
+            before = self.extra // 2
+            after = self.extra - before
+            shortcut = pad(shortcut, (0, 0, 0, 0, before, after))
         return torch.relu(self.branch(x) + shortcut)
 
 
@@ -305,13 +302,9 @@ def _drawn(
             continue
         fan_in = layer.weight[0].numel()  # the inputs of one output unit
         if uniform:
+            bound = 1 / math.sqrt(fan_in)
             for parameter in layer.parameters():
-                nn.init.uniform_(
-                    parameter,
-                    -1 / math.sqrt(fan_in),
-                    1 / math.sqrt(fan_in),
-                    generator=generator,
-                )
+                nn.init.uniform_(parameter, -bound, bound, generator=generator)
             continue
         gain = 2.0 if isinstance(layer, nn.Conv2d) else 1.0
         nn.init.normal_(layer.weight, std=math.sqrt(gain / fan_in), generator=generator)

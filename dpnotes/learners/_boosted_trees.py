@@ -113,9 +113,8 @@ class BoostedTrees:
         where = choose_device(device)
         M, T, inner = self.feature.shape
         # [d, n]
-        columns = torch.tensor(
-            X, device=where, dtype=torch.from_numpy(self.value).dtype
-        ).T.contiguous()
+        kind = getattr(torch, self.value.dtype.name)
+        columns = torch.tensor(X, device=where, dtype=kind).T.contiguous()
         budget = temporary_bytes(where, on_cpu=CPU_BUDGET)
         # of a model and a query: the nodes' answers, the leaf as int64, its value
         bytes_each = T * (2 * inner + 16)
@@ -126,10 +125,8 @@ class BoostedTrees:
             )
             # [inner, models, T]
             nodes = torch.from_numpy(asked).to(where).movedim(2, 0)
-            of, at = (
-                torch.from_numpy(feature).to(where),
-                torch.from_numpy(threshold).to(where)[:, None],
-            )
+            of = torch.from_numpy(feature).to(where)
+            at = torch.from_numpy(threshold).to(where)[:, None]
             value = torch.from_numpy(self.value[models]).to(where)
             prior = torch.from_numpy(self.prior[models]).to(where)[:, None]
             for queries in slices(len(X), n_queries):
@@ -283,19 +280,14 @@ def fit_boosted_trees(
     labels = torch.tensor(y, device=where, dtype=rows.dtype)
 
     def fit(models: Integers) -> tuple[Tensor, ...]:
-        own, counts = (
-            torch.from_numpy(array).to(where) for array in chosen.padded(models)
-        )
-        return _boost(
-            rows[own],
-            labels[own],
-            counts.to(rows.dtype),
-            n_trees=n_trees,
-            depth=depth,
-            rate=rate,
-        )
+        indices, inside = chosen.padded(models)
+        own = torch.from_numpy(indices).to(where)
+        weight = torch.from_numpy(inside).to(rows)
+        how = {"n_trees": n_trees, "depth": depth}
+        return _boost(rows[own], labels[own], weight, rate=rate, **how)
 
-    M, inner, leaves = len(chosen), 2**depth - 1, 2**depth
+    M = len(chosen)
+    inner, leaves = 2**depth - 1, 2**depth
     results = (
         np.empty(M, X.dtype),
         np.empty((M, n_trees, inner), np.int32),
@@ -323,23 +315,21 @@ def _boost(
     features, thresholds, values = [], [], []
     for _ in range(n_trees):
         chance = logit.sigmoid()
-        residual, hessian = weight * (y - chance), weight * chance * (1 - chance)
+        residual = weight * (y - chance)
+        hessian = weight * chance * (1 - chance)
         feature, threshold, leaf = grow(splits, residual, weight, depth)
-        sums = X.new_zeros(2, len(X), 2**depth).scatter_add_(
-            2, leaf.expand(2, -1, -1), torch.stack([residual, hessian])
-        )
+        sums = X.new_zeros(2, len(X), 2**depth)
+        sums.scatter_add_(2, leaf.expand(2, -1, -1), torch.stack([residual, hessian]))
         # an empty leaf adds nothing
         value = rate * (sums[0] / sums[1]).masked_fill_(sums[1] == 0, 0)
         logit += value.gather(1, leaf)
         features.append(feature)
         thresholds.append(threshold)
         values.append(value)
-    return (
-        prior,
-        torch.stack(features, 1),
-        torch.stack(thresholds, 1),
-        torch.stack(values, 1),
+    feature, threshold, value = (
+        torch.stack(of_trees, 1) for of_trees in (features, thresholds, values)
     )
+    return prior, feature, threshold, value
 
 
 def all_splits(X: Tensor) -> Splits:
@@ -387,7 +377,9 @@ def grow(
     leaf : tensor of int64, shape [B, m]
         Leaf in which each row ends, from left to right.
     """
-    right, least = splits.right, 1 - EQUAL * torch.finfo(residual.dtype).eps
+    right = splits.right
+    # of the largest improvement, which splits that are as good may lack
+    least = 1 - EQUAL * torch.finfo(residual.dtype).eps
     leaf = torch.zeros_like(residual, dtype=torch.int64)
     # [B, 2, nodes]: R and n
     total = torch.stack([residual.sum(1), weight.sum(1)], 1)[:, :, None]
@@ -404,27 +396,23 @@ def grow(
             own = torch.stack([inside * residual[:, None], inside * weight[:, None]], 1)
             sums = torch.bmm(own.flatten(1, 2), right).view(*own.shape[:3], -1)
             part = torch.stack([part - sums, sums], 3).flatten(2, 3)
-        (all_residuals, all_rows), (residuals, rows) = (
-            total[..., None].unbind(1),
-            part.unbind(1),
-        )
+        all_residuals, all_rows = total[..., None].unbind(1)
+        residuals, rows = part.unbind(1)
         product = rows * (all_rows - rows)
         gain = (all_rows * residuals - rows * all_residuals).square_().div_(product)
         best = gain.masked_fill_(product == 0, -1).amax(2)  # [B, nodes]
         # the first of the best
         split = (gain >= (best * least)[..., None]).to(torch.uint8).argmax(2)
-        divided, feature = best >= 0, splits.feature.gather(1, split)
+        divided = best >= 0
+        feature = splits.feature.gather(1, split)
         below = splits.below.gather(1, split).masked_fill_(~divided, torch.inf)
         seen = splits.X.gather(2, feature.gather(1, leaf)[..., None])[..., 0]  # [B, m]
         leaf = 2 * leaf + (seen > below.gather(1, leaf))
         features.append(feature)
-        thresholds.append(
-            _between(seen, leaf, 2 ** (level + 1)).masked_fill_(~divided, torch.inf)
-        )
-        moved = (
-            part.gather(3, split[:, None, :, None].expand(-1, 2, -1, -1)).squeeze(3)
-            * divided[:, None]
-        )
+        threshold = _between(seen, leaf, 2 ** (level + 1))
+        thresholds.append(threshold.masked_fill_(~divided, torch.inf))
+        chosen = split[:, None, :, None].expand(-1, 2, -1, -1)
+        moved = part.gather(3, chosen).squeeze(3) * divided[:, None]
         total = torch.stack([total - moved, moved], 3).flatten(2, 3)
     return torch.cat(features, 1), torch.cat(thresholds, 1), leaf
 
@@ -448,6 +436,5 @@ def _bytes_per_model(X: Features, chosen: Subsets, depth: int) -> tuple[int, int
     values = np.sort(X[chosen.padded(chosen.by_size()[-1:])[0][0]], axis=0)
     m, splits = len(values), int(np.count_nonzero(values[:-1] < values[1:]))
     level = 2 ** (depth + 2) * (splits + 1)
-    return X.itemsize * (m * (splits + X.shape[1] + 8) + level), X.itemsize * (
-        m * splits + 1
-    )
+    held = m * (splits + X.shape[1] + 8) + level
+    return X.itemsize * held, X.itemsize * (m * splits + 1)

@@ -206,14 +206,9 @@ def micro_batch_size(network: nn.Module, example: Tensor) -> int:
     """Number of examples to process at once, which depends on the caches of a CPU or
     the free memory of a GPU.
     """
-    numbers = sum(
-        parameter.numel()
-        for parameter in network.parameters()
-        if parameter.requires_grad
-    )
+    numbers = sum(p.numel() for p in network.parameters() if p.requires_grad)
+    _, outputs = try_example(network, example)
     # an output and its gradient, and the example's gradient of the parameters
-    bytes_per_example = example.element_size() * (
-        numbers + 2 * try_example(network, example)[1]
-    )
+    bytes_per_example = example.element_size() * (numbers + 2 * outputs)
     budget = temporary_bytes(example.device, on_cpu=CPU_BUDGET)
     return max(1, budget // bytes_per_example)

@@ -91,9 +91,9 @@ def epoch_factors(schedule: Schedule, epochs: int) -> Floats:
         )
     factors = np.ones(epochs)
     for epoch, factor in sorted((schedule or {}).items()):
-        factors[check.at_least("epochs of schedule", epoch, 0) :] = check.real(
-            "factors of schedule", factor
-        )
+        start = check.at_least("epochs of schedule", epoch, 0)
+        # until a later epoch has another
+        factors[start:] = check.real("factors of schedule", factor)
     return factors
 
 
@@ -117,9 +117,8 @@ class Optimizer:
 
     def __post_init__(self) -> None:
         check.one_of("optimizer", self.kind, OPTIMIZERS)
-        check.real(
-            "momentum", self.momentum, high=1.0, below="the steps would not decay"
-        )
+        why = "the steps would not decay"
+        check.real("momentum", self.momentum, high=1.0, below=why)
         check.real("weight_decay", self.weight_decay)
 
     def over(self, parameters: Iterable[Any]) -> torch.optim.Optimizer:
@@ -129,18 +128,11 @@ class Optimizer:
         A fused optimizer works entry by entry, so models that are stacked in one tensor
         remain independent.
         """
+        how: Any = {"weight_decay": self.weight_decay, "fused": True}
         if self.kind == "adam":
-            return torch.optim.Adam(
-                parameters, weight_decay=self.weight_decay, fused=True
-            )
+            return torch.optim.Adam(parameters, **how)
         momentum = self.momentum if self.kind == "momentum" else 0.0
-        return torch.optim.SGD(
-            parameters,
-            lr=1.0,
-            momentum=momentum,
-            weight_decay=self.weight_decay,
-            fused=True,
-        )
+        return torch.optim.SGD(parameters, lr=1.0, momentum=momentum, **how)
 
 
 class Checkpoint(Protocol):

@@ -126,10 +126,8 @@ def spawned_seed(seed: int, *key: int) -> int:
     """Seed of 63 bits, spawned from ``seed`` and the numbers of a model and of a
     purpose.
     """
-    return int(
-        np.random.SeedSequence(seed, spawn_key=key).generate_state(1, np.uint64)[0]
-        >> np.uint64(1)
-    )
+    stream = np.random.SeedSequence(seed, spawn_key=key)
+    return int(stream.generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
 def torch_generator(seed: int, *key: int) -> torch.Generator:
@@ -295,10 +293,10 @@ def memory_named(
     """
     try:
         yield
-    except (torch.OutOfMemoryError, RuntimeError) as error:
-        if not isinstance(
-            error, torch.OutOfMemoryError
-        ) and "allocate memory" not in str(error):
+    except RuntimeError as error:
+        # of a GPU, which is a RuntimeError too, and of a CPU
+        of_gpu = isinstance(error, torch.OutOfMemoryError)
+        if not of_gpu and "allocate memory" not in str(error):
             raise
         # what was free was not enough for this chunk, so half of it is the most that
         # can be promised
@@ -367,13 +365,13 @@ def free_bytes(device: torch.device) -> int:
     """
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
-        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(
-            device
-        )
-        return int(free) + int(cached)
+        # PyTorch keeps what it was given, and uses it again
+        held = torch.cuda.memory_reserved(device)
+        return int(free) + int(held - torch.cuda.memory_allocated(device))
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
     except OSError:
-        return 2**40  # a system that does not say: the budget alone decides
+        # a system that does not say: the budget alone decides
+        return 2**40
     available = next(line for line in lines if line.startswith("MemAvailable:"))
     return int(available.split()[1]) * 1024

@@ -51,7 +51,8 @@ class Active:
         self, tolerance: Tensor, max_iterations: int, *results: Tensor
     ) -> None:
         k, device = len(tolerance), tolerance.device
-        self.tolerance, self.max_iterations = tolerance, max_iterations
+        self.tolerance = tolerance
+        self.max_iterations = max_iterations
         self.results = [torch.empty_like(each) for each in (*results, tolerance)]
         self.iterations = torch.full((k,), max_iterations, device=device)
         self._numbers = torch.arange(k, device=device)
@@ -77,11 +78,9 @@ class Active:
         if float((~self._done).double().mean()) >= COMPACT_AT:
             return None
         left = (~self._done).nonzero()[:, 0]
-        self._numbers, self.tolerance, self._done = (
-            self._numbers[left],
-            self.tolerance[left],
-            self._done[left],
-        )
+        self._numbers = self._numbers[left]
+        self.tolerance = self.tolerance[left]
+        self._done = self._done[left]
         return left
 
 
@@ -109,16 +108,16 @@ def inverse_blocks(A: Tensor, penalty: Tensor, *, W: Tensor) -> Tensor:
     n, p = A.shape
     sample = A[:: max(1, n // (ROWS_PER_FEATURE * p))]
     # at zero all classes are equally probable, and the blocks are equal
+    scale = n / len(sample)
     if not bool(W.any()):
         each = 1 / len(W)
-        return _inverse(
-            sample, penalty, scale=each * (1 - each) * n / len(sample)
-        ).expand(len(W), p, p)
-    P = torch.mm(W, sample.mT).softmax(0)
-    blocks = [
-        _inverse(sample * (q * (1 - q)).sqrt()[:, None], penalty, scale=n / len(sample))
-        for q in P
-    ]
+        block = _inverse(sample, penalty, scale=each * (1 - each) * n / len(sample))
+        return block.expand(len(W), p, p)
+    blocks = []
+    for q in torch.mm(W, sample.mT).softmax(0):
+        # the second derivative of a row's loss by its own logit
+        weight = (q * (1 - q)).sqrt()[:, None]
+        blocks.append(_inverse(sample * weight, penalty, scale=scale))
     return torch.stack(blocks)
 
 
@@ -349,9 +348,8 @@ class SpanProblems(RowProblems):
             return R, torch.bmm(R, self.gram.mT)
         total = R.sum(2, keepdim=True)
         R.addcmul_(v[:, :, :-1], self.penalty)
-        return torch.cat([R, total], 2), torch.cat(
-            [torch.bmm(R, self.gram.mT), total], 2
-        )
+        image = torch.bmm(R, self.gram.mT)
+        return torch.cat([R, total], 2), torch.cat([image, total], 2)
 
     def penalty_second_derivative(self, D: Tensor, dual: Tensor) -> Tensor:
         if self.intercept:
@@ -369,9 +367,8 @@ class SpanProblems(RowProblems):
             largest = self._weights(g[which], self.active[which]).abs().amax((1, 2))
             # the ratio moves little between two tests: not worth a product while the
             # 2-norm is far off
-            self.ratio[which] = torch.minimum(
-                self.ratio[which], 1.1 * size[which] / largest
-            )
+            found = 1.1 * size[which] / largest
+            self.ratio[which] = torch.minimum(self.ratio[which], found)
             size[which] = largest
         return size
 
@@ -387,13 +384,11 @@ class SpanProblems(RowProblems):
             W = torch.bmm(a, self.rows)
         elif self.rows.is_cuda:
             W = torch.bmm(a, self.rows[models])
-        else:  # a copy of the rows costs more than the product with them
-            W = torch.stack(
-                [
-                    torch.mm(one, self.rows[model])
-                    for one, model in zip(a, models.tolist(), strict=True)
-                ]
-            )
+        else:
+            # a copy of the rows costs more than the product with them
+            rows = [self.rows[model] for model in models.tolist()]
+            products = [torch.mm(one, own) for one, own in zip(a, rows, strict=True)]
+            W = torch.stack(products)
         return torch.cat([W, v[:, :, -1:]], 2) if self.intercept else W
 
     def keep(self, models: Tensor) -> None:
@@ -472,13 +467,12 @@ def minimise(
         D, D_dual = history.direction(g, g_dual)
         dZ = problems.logits(D, D_dual)
         derivative = (D * g_dual).flatten(1).sum(1)
-        of_penalty = problems.penalty_second_derivative(D, D_dual)
         step = _newton_step(
             P,
             dZ,
             problems.counts,
             derivative=derivative,
-            penalty_second_derivative=of_penalty,
+            penalty_second_derivative=problems.penalty_second_derivative(D, D_dual),
         )
         t = step[:, None, None]
         Z.addcmul_(dZ, t)
@@ -524,8 +518,10 @@ class _History:
     """
 
     def __init__(self, v: Tensor, size: int, dual: str) -> None:
-        h, n_numbers = size, v[0].numel()
+        h = size
+        n_numbers = v[0].numel()
         self.size = size
+        # of the pairs entered so far
         self.count = 0
         self.pairs = v.new_zeros((len(v), 2 * h, n_numbers))
         self.duals = self.pairs
@@ -552,15 +548,18 @@ class _History:
         """Minus the estimated inverse Hessian times the gradient [k, C, p], and its
         dual, or itself without one.
         """
-        h, turn = self.size, self.turns[self.count % self.size]
+        h = self.size
+        turn = self.turns[self.count % h]
         carried = self.duals is not self.pairs and self.duals.shape[1] == 2 * h
         if self.count == 0:
             return -g, -(g_dual if carried else g)
+        # inner products of the gradient with all pairs, in order of time
         at = torch.bmm(g_dual.flatten(1)[:, None], self.pairs.mT).view(-1, 2, h)
         at = at.index_select(2, turn)
         products = self.products.index_select(2, turn).index_select(3, turn)
         sy, yy = products.unbind(1)
-        along, size = sy.diagonal(dim1=1, dim2=2), yy.diagonal(dim1=1, dim2=2)
+        along = sy.diagonal(dim1=1, dim2=2)
+        size = yy.diagonal(dim1=1, dim2=2)
         # a slot that is empty, or has seen no second derivative, as at a minimum, has no
         # part in the direction
         seen = ((along > 0) & (size > 0)).to(g.dtype)
@@ -568,6 +567,7 @@ class _History:
         self.gamma = torch.where(seen[:, -1:, None] > 0, gamma, self.gamma)
         both = seen[:, :, None] * seen[:, None]
         at_s, at_y = (at * seen[:, None])[..., None].unbind(1)
+        # 1 on the diagonal of an empty slot keeps the triangle invertible
         sy = sy * both
         sy.diagonal(dim1=1, dim2=2).add_(1 - seen)
         u = torch.linalg.solve_triangular(sy, at_s, upper=True)
@@ -594,7 +594,8 @@ class _History:
         """Enter the pair of a step [k] along a direction, and the gradients after it
         and before it, each [k, C, p] with its dual.
         """
-        slot, h = self.count % self.size, self.size
+        h = self.size
+        slot = self.count % h
         stores = [self.pairs]
         if self.duals is not self.pairs:
             stores.append(self.duals)

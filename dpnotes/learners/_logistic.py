@@ -109,16 +109,12 @@ class LogisticModels:
         of class 1
         """
         X = features(X, d=self.weights.shape[-1])
-        shape = (
-            (len(self), len(X))
-            if self.weights.ndim == 2
-            else (len(self), len(X), self.n_classes)
-        )
+        # [M, n] or [M, n, C]
+        shape = (len(self), len(X), *self.weights.shape[1:-1])
         result = np.empty(shape, self.weights.dtype)
         for models, queries, Z in self._blocks(X, device):
-            result[models, queries] = (
-                (Z[:, 0] if self.weights.ndim == 2 else Z.mT).cpu().numpy()
-            )
+            logits = Z[:, 0] if self.weights.ndim == 2 else Z.mT
+            result[models, queries] = logits.cpu().numpy()
         return result
 
     def votes(
@@ -140,9 +136,8 @@ class LogisticModels:
         ndarray of ``dtype``, shape [M, n]
         """
         X = features(X, d=self.weights.shape[-1])
-        result = np.empty(
-            (len(self), len(X)), code_dtype(dtype, n_classes=self.n_classes)
-        )
+        kind = code_dtype(dtype, n_classes=self.n_classes)
+        result = np.empty((len(self), len(X)), kind)
         for models, queries, Z in self._blocks(X, device):
             result[models, queries] = _largest(Z).cpu().numpy()
         return result
@@ -179,16 +174,14 @@ class LogisticModels:
         """
         where = choose_device(device)
         M, d = len(self), self.weights.shape[-1]
-        weights, intercept = (
-            self.weights.reshape(M, -1, d),
-            self.intercept.reshape(M, -1),
-        )
+        weights = self.weights.reshape(M, -1, d)
+        intercept = self.intercept.reshape(M, -1)
         C = weights.shape[1]
+        kind = getattr(torch, self.weights.dtype.name)
+        # logits, and what votes make of them, each of this size
         budget = temporary_bytes(where, on_cpu=CPU_BUDGET) // 4
         for queries in slices(len(X), QUERY_ROWS):
-            block = torch.tensor(
-                X[queries], device=where, dtype=getattr(torch, self.weights.dtype.name)
-            )
+            block = torch.tensor(X[queries], device=where, dtype=kind)
             size = max(1, budget // (C * len(block) * self.weights.itemsize))
             for models in slices(M, size):
                 W = torch.tensor(weights[models], device=where).flatten(0, 1)
@@ -202,7 +195,8 @@ def _largest(Z: Tensor) -> Tensor:
     """Code of the first largest logit [k, C, n]; of the sign for [k, 1, n]."""
     if Z.shape[1] == 1:
         return (Z[:, 0] > 0).to(torch.uint8)
-    best, codes = Z[:, 0].clone(), torch.zeros_like(Z[:, 0], dtype=torch.int32)
+    best = Z[:, 0].clone()
+    codes = torch.zeros_like(best, dtype=torch.int32)
     # whole rows at a time: many times faster than argmax across rows
     for code in range(1, Z.shape[1]):
         codes.masked_fill_(Z[:, code] > best, code)
@@ -251,14 +245,13 @@ class Fits:
         self.tolerance = positive("tolerance", tolerance)
         self.max_iterations = at_least("max_iterations", max_iterations, 0)
         self.chunk = None if chunk is None else at_least("chunk", chunk, 1)
-        self.dtype, self.device = float_dtype(dtype, self.X), choose_device(device)
+        self.dtype = float_dtype(dtype, self.X)
+        self.device = choose_device(device)
         self.kind: torch.dtype = getattr(torch, self.dtype.name)
-        on_cpu = self.device.type == "cpu"
-        self._resident = (
-            None
-            if on_cpu
-            else torch.tensor(self.X, device=self.device, dtype=self.kind)
-        )
+        self._resident = None
+        if self.device.type != "cpu":
+            # a GPU gathers from its own copy: each transfer would take longer
+            self._resident = torch.tensor(self.X, device=self.device, dtype=self.kind)
 
     def rows(self, indices: Integers) -> Tensor:
         """Features [*indices.shape, d] of the rows at ``indices``; the caller must
@@ -283,15 +276,13 @@ class Fits:
 
         ``shape`` is the shape of all weights, [M, C, d] or [M, d].
         """
-        weights, intercept = (
+        gradient_norm = np.zeros(shape[0], self.dtype)
+        results = (
             np.empty(shape, self.dtype),
             np.zeros(shape[:-1], self.dtype),
-        )
-        gradient_norm, iterations = (
-            np.zeros(shape[0], self.dtype),
+            gradient_norm,
             np.zeros(shape[0], np.int64),
         )
-        results = weights, intercept, gradient_norm, iterations
         fit_groups(groups, results, device=self.device)
         converged = gradient_norm <= self.tolerance
         if failed := int((~converged).sum()):
@@ -433,9 +424,8 @@ def _mode(m: int, d: int, C: int, max_iterations: int) -> str:
     """
     if m * d < 2 * C * (2 * d - m) * min(max_iterations, TYPICAL_ITERATIONS):
         return "span"
-    if m * d >= LARGE and pays(
-        m, d, columns=C, blocks=1, saved=min(max_iterations, SAVED)
-    ):
+    saved = min(max_iterations, SAVED)
+    if m * d >= LARGE and pays(m, d, columns=C, blocks=1, saved=saved):
         return "alone"
     return "batch"
 
@@ -479,13 +469,13 @@ def _problems(
     labels = fits.labels(indices)
     sizes = torch.from_numpy(fits.subsets.sizes[models]).to(rows)
     penalty = l2 * sizes[:, None, None]
-    shared: dict[str, Any] = {
-        "targets": targets_of(labels, C, rows.dtype),
-        "penalty": penalty,
-    }
+    targets = targets_of(labels, C, rows.dtype)
+    shared: dict[str, Any] = {"targets": targets, "penalty": penalty}
     if not inside.all():
+        # padding does not count
         shared["counts"] = torch.from_numpy(inside).to(rows)[:, None]
     if intercept:
+        # without a row of a class, its intercept falls without end
         present = rows.new_zeros((len(models), C)).scatter_(1, labels, 1) > 0
         if not bool(present.all()):
             offset = torch.zeros_like(present, dtype=rows.dtype)
@@ -495,15 +485,14 @@ def _problems(
         span = SpanProblems(rows=rows, gram=gram, intercept=intercept, **shared)
         return span, sizes
     if intercept:
+        # one more feature, which is not penalised
         rows = torch.cat([rows, rows.new_ones((*rows.shape[:-1], 1))], -1)
         penalty = penalty.repeat(1, 1, rows.shape[-1])
         penalty[:, :, -1] = 0
         shared["penalty"] = penalty
     if mode == "alone":
-        inverse = inverse_blocks(
-            rows, penalty[0, 0], W=rows.new_zeros((C, rows.shape[1]))
-        )
-        return RowProblems(rows=rows, inverse=inverse, **shared), sizes
+        start = rows.new_zeros((C, rows.shape[1]))
+        shared["inverse"] = inverse_blocks(rows, penalty[0, 0], W=start)
     return RowProblems(rows=rows, **shared), sizes
 
 
@@ -575,17 +564,8 @@ def fit_perturbed_logistic(
     >>> models.weights.shape, bool(models.converged.all())
     ((5, 10, 64), True)
     """
-    fits = Fits(
-        X,
-        y,
-        np.arange(len(X))[None],
-        n_classes,
-        tolerance,
-        max_iterations,
-        dtype,
-        device,
-        chunk,
-    )
+    every = np.arange(len(X))[None]
+    fits = Fits(X, y, every, n_classes, tolerance, max_iterations, dtype, device, chunk)
     n, d = fits.X.shape
     C = fits.n_classes
     R = len(linear)
@@ -632,6 +612,7 @@ def fit_perturbed_logistic(
 
 
 def _finite(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    # checked once for all models, whatever the dtype of the fit
     array = np.asarray(values, dtype=np.float64)
     if array.shape != shape or 0 in shape:
         raise ValueError(

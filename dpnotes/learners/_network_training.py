@@ -4,8 +4,7 @@ descent, one model after the other or many in one tensor program, with the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -118,16 +117,15 @@ def _of_chain(template: nn.Module) -> Gradients:
     def gradients(
         trained: Weights, fixed: Weights, x: Tensor, targets: Tensor, weight: Tensor
     ) -> tuple[Weights, Tensor]:
-        leaves = {
-            name: value.detach().requires_grad_() for name, value in trained.items()
-        }
+        leaves = {k: value.detach().requires_grad_() for k, value in trained.items()}
         values = {**leaves, **fixed}
         # [M, d, b]: rows last, so that the gradient of a weight lies in memory as the
         # weight does
         h = x.flatten(2).mT
         for name, layer in layers.items():
             if isinstance(layer, nn.Linear):
-                W, bias = values[f"{name}.weight"], values.get(f"{name}.bias")
+                W = values[f"{name}.weight"]
+                bias = values.get(f"{name}.bias")
                 # [M, units, b]
                 h = W @ h if bias is None else torch.baddbmm(bias[:, :, None], W, h)
             elif not isinstance(layer, nn.Flatten):
@@ -177,13 +175,8 @@ class Start:
 
     def digest(self) -> str:
         """Digest of all fields."""
-        return digest(
-            self.rows,
-            repr(self.network),
-            *self.network.parameters(),
-            self.orders,
-            self.changes,
-        )
+        network = repr(self.network), *self.network.parameters()
+        return digest(self.rows, *network, self.orders, self.changes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,12 +249,9 @@ class Training:
         """
         where, size = self.images.device, self.batch_size
         rows = torch.split(orders.to(where), size, dim=-1)
-        changes = (
-            [None] * len(rows)
-            if kinds is None
-            else torch.split(kinds.to(where), size, dim=-1)
-        )
-        return zip(rows, changes, strict=True)
+        if kinds is None:
+            return ((batch, None) for batch in rows)
+        return zip(rows, torch.split(kinds.to(where), size, dim=-1), strict=True)
 
 
 def train(
@@ -274,14 +264,15 @@ def train(
     one model and for many models. Parameters have a leading axis of models if models
     are trained together; losses [M] are means over the last epoch.
     """
-    parameters, trained, step = (
-        _alone(starts[0], training) if engine == "loop" else _together(starts, training)
-    )
+    if engine == "loop":
+        parameters, trained, step = _alone(starts[0], training)
+    else:
+        parameters, trained, step = _together(starts, training)
+    where = training.images.device
     sizes = torch.tensor([len(start.rows) for start in starts])
-    losses = torch.zeros(
-        len(starts), dtype=torch.float64, device=training.images.device
-    )
-    optimizer, epochs = training.optimizer.over(trained), len(training.rates)
+    losses = torch.zeros(len(starts), dtype=torch.float64, device=where)
+    optimizer = training.optimizer.over(trained)
+    epochs = len(training.rates)
     tensors = [*parameters.values(), losses]
 
     def digest_of_all() -> str:
@@ -295,6 +286,7 @@ def train(
     done = progress.resume()
     for epoch, rate in enumerate(counted(training.rates, epochs)):
         drawn = _epoch(starts, training.augmentation, longest=int(sizes.max()))
+        # a run that continues draws again what it has used
         if epoch < done:
             continue
         optimizer.param_groups[0]["lr"] = float(rate)
@@ -304,9 +296,7 @@ def train(
             if epoch == epochs - 1:
                 losses += loss()
         progress.keep(epoch + 1, last=epoch + 1 == epochs)
-    final = {
-        name: value.detach().cpu().contiguous() for name, value in parameters.items()
-    }
+    final = {k: value.detach().cpu().contiguous() for k, value in parameters.items()}
     return final, (losses.cpu() / sizes).numpy()
 
 
@@ -316,9 +306,7 @@ def _alone(start: Start, training: Training) -> tuple[Weights, list[Tensor], Ste
     """
     where = training.images.device
     network = start.network.to(where).to(memory_format=image_layout(where)).train()
-    trained: list[Tensor] = [
-        parameter for parameter in network.parameters() if parameter.requires_grad
-    ]
+    trained: list[Tensor] = [p for p in network.parameters() if p.requires_grad]
 
     def step(rows: Tensor, changes: Tensor | None, number: int) -> Callable[[], Tensor]:
         for parameter in trained:
@@ -339,19 +327,18 @@ def _together(
 
     The last batch of an epoch is filled up to the longest with rows of weight 0.
     """
-    where, template = (
-        training.images.device,
-        starts[0].network.to(training.images.device).train(),
-    )
+    where = training.images.device
+    template = starts[0].network.to(where).train()
     named = [dict(start.network.named_parameters()) for start in starts]
-    stacked = {
-        name: torch.stack([one[name].detach().cpu() for one in named]).to(where)
-        for name in named[0]
-    }
-    trained = {
-        name: value for name, value in stacked.items() if named[0][name].requires_grad
-    }
-    fixed = {name: value for name, value in stacked.items() if name not in trained}
+    stacked: Weights = {}
+    trained: Weights = {}
+    fixed: Weights = {}
+    for name, own in named[0].items():
+        # the first is on the device already, the others where they were drawn
+        each = [one[name].detach().cpu() for one in named]
+        stacked[name] = torch.stack(each).to(where)
+        part = trained if own.requires_grad else fixed
+        part[name] = stacked[name]
     sizes = torch.tensor([len(start.rows) for start in starts])
     # [M, longest]
     counts = (torch.arange(int(sizes.max())) < sizes[:, None]).to(training.dtype)
@@ -362,18 +349,18 @@ def _together(
     gradients_of = stacked_gradients(template)
 
     def step(rows: Tensor, changes: Tensor | None, number: int) -> Callable[[], Tensor]:
-        y, weight = training.labels[rows], weights[number]
-        gradients, logits = gradients_of(
-            trained, fixed, training.take(rows, changes), one_hot[y], weight
-        )
+        x = training.take(rows, changes)
+        y = training.labels[rows]
+        weight = weights[number]
+        gradients, logits = gradients_of(trained, fixed, x, one_hot[y], weight)
         for name, value in trained.items():
             # the fused optimizer takes entries in storage order
             value.grad = gradients[name].contiguous()
 
         def losses() -> Tensor:
-            each = cross_entropy(
-                logits.flatten(0, 1), y.flatten(), reduction="none"
-            ).view(rows.shape)
+            flat = logits.flatten(0, 1), y.flatten()
+            each = cross_entropy(*flat, reduction="none").view(rows.shape)
+            # padding does not count
             return (each * (weight > 0)).sum(1)
 
         return losses
@@ -390,11 +377,11 @@ def _epoch(
     orders = torch.stack([start.rows[:1].expand(longest) for start in starts])
     kinds = torch.zeros_like(orders)
     for order, kind, start in zip(orders, kinds, starts, strict=True):
-        order[: len(start.rows)] = start.rows[
-            torch.randperm(len(start.rows), generator=start.orders)
-        ]
+        size = len(start.rows)
+        drawn = torch.randperm(size, generator=start.orders)
+        order[:size] = start.rows[drawn]
         if augmentation is not None:
-            kind[: len(start.rows)] = draw_crop_flips(len(start.rows), start.changes)
+            kind[:size] = draw_crop_flips(size, start.changes)
     return orders, None if augmentation is None else kinds
 
 
@@ -441,10 +428,8 @@ def choose_engine(
 
 def has_convolutions(network: nn.Module) -> bool:
     """Whether a layer of the network is a convolution."""
-    return any(
-        isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d)
-        for layer in network.modules()
-    )
+    convolutions = nn.Conv1d | nn.Conv2d | nn.Conv3d
+    return any(isinstance(layer, convolutions) for layer in network.modules())
 
 
 def model_bytes(
@@ -454,9 +439,8 @@ def model_bytes(
     batch, forward and backward.
     """
     parameters = sum(parameter.numel() for parameter in network.parameters())
-    return example.itemsize * (
-        5 * parameters + batch_size * (2 * example.numel() + 3 * n_activations)
-    )
+    each = 2 * example.numel() + 3 * n_activations
+    return example.itemsize * (5 * parameters + batch_size * each)
 
 
 def groups(
@@ -476,6 +460,8 @@ def groups(
         return list(np.arange(len(sizes))[:, None])
     least = 1
     n_threads = None
+    # the training takes one thread, and its calls take their time for any number of
+    # models
     if chunk is None and device.type == "cpu":
         by_memory = free_bytes(device) // (2 * bytes_per_model)
         least = min(CHAIN_MODELS if is_chain(network) else OTHER_MODELS, by_memory)
@@ -534,21 +520,6 @@ def check_buffers(network: nn.Module) -> None:
         )
 
 
-@contextmanager
-def forward_hook(
-    layers: Iterable[nn.Module], hook: Callable[..., Any]
-) -> Iterator[None]:
-    """Call ``hook(layer, inputs, output)`` after each of these layers, within the
-    block.
-    """
-    handles = [layer.register_forward_hook(hook) for layer in layers]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
 @torch.no_grad()
 def try_example(network: nn.Module, example: Tensor) -> tuple[int, int]:
     """Check the logits of one example [1, ...]; return the number of classes and the
@@ -559,10 +530,15 @@ def try_example(network: nn.Module, example: Tensor) -> tuple[int, int]:
     def count(_layer: nn.Module, _inputs: object, output: Tensor) -> None:
         counts.append(output.numel())
 
-    with forward_hook(
-        (layer for layer in network.modules() if not any(layer.children())), count
-    ):
+    handles = []
+    for layer in network.modules():
+        if not any(layer.children()):
+            handles.append(layer.register_forward_hook(count))
+    try:
         logits = network(example)
+    finally:
+        for handle in handles:
+            handle.remove()
     if logits.ndim != 2 or len(logits) != 1:
         raise ValueError(
             "build must give a network with logits [n, n_classes], got shape"
@@ -581,12 +557,10 @@ def check_alone(network: nn.Module, example: Tensor) -> None:
     while training and not. Of ``example`` [1, ...] it uses the shape, the dtype and the
     device.
     """
-    examples = torch.rand(
-        COMPANY,
-        *example.shape[1:],
-        dtype=example.dtype,
-        generator=torch.Generator().manual_seed(0),
-    ).to(example.device)
+    shape = COMPANY, *example.shape[1:]
+    generator = torch.Generator().manual_seed(0)
+    examples = torch.rand(shape, dtype=example.dtype, generator=generator)
+    examples = examples.to(example.device)
     training = network.training
     tolerance = torch.finfo(example.dtype).eps ** 0.5
     for mode in (True, False):
@@ -664,7 +638,8 @@ def load_weights(
             f"initial must hold all parameters, but {missing[0]!r} is missing"
         )
     for name in set(weights) - kept:
-        value, own = torch.as_tensor(weights[name]), named[name]
+        value = torch.as_tensor(weights[name])
+        own = named[name]
         if value.shape != own.shape:
             raise ValueError(
                 f"initial[{name!r}] must have shape {tuple(own.shape)}, got"
@@ -676,16 +651,14 @@ def load_weights(
 
 
 def _last_layer(network: nn.Module) -> frozenset[str]:
-    linear = [
-        name for name, layer in network.named_modules() if isinstance(layer, nn.Linear)
-    ]
-    if not linear:
+    last = None
+    for name, layer in network.named_modules():
+        if isinstance(layer, nn.Linear):
+            last = name, layer
+    if last is None:
         raise ValueError(
             "new_last_layer=True needs a network with a linear layer, but build gives"
             " none"
         )
-    prefix = f"{linear[-1]}." if linear[-1] else ""
-    return frozenset(
-        prefix + name
-        for name, _ in network.get_submodule(linear[-1]).named_parameters()
-    )
+    name, layer = last
+    return frozenset(key for key, _ in layer.named_parameters(prefix=name))

@@ -101,9 +101,11 @@ class Networks:
         where = choose_device(device)
         parts = []
         batched = where.type != "cpu" or not engines.has_convolutions(self._template)
-        together = vmap(
-            lambda one, x: functional_call(self._template, one, (x,)), in_dims=(0, None)
-        )
+
+        def alone(weights: dict[str, Tensor], x: Tensor) -> Any:
+            return functional_call(self._template, weights, (x,))
+
+        together = vmap(alone, in_dims=(0, None))
         for models in slices(len(self), QUERY_MODELS if batched else 1):
             weights = {k: v[models].to(where) for k, v in self.parameters.items()}
             first = next(iter(weights.values()))
@@ -112,8 +114,8 @@ class Networks:
                 block = torch.tensor(images[start : start + QUERY_ROWS], device=where)
                 x = engines.as_pixels(block, first.dtype)
                 if len(first) == 1:
-                    alone = {name: value[0] for name, value in weights.items()}
-                    z = functional_call(self._template, alone, (x,))[None]
+                    own = {name: value[0] for name, value in weights.items()}
+                    z = alone(own, x)[None]
                 else:
                     z = together(weights, x)
                 rows.append(answer(z).cpu())
@@ -250,29 +252,31 @@ def fit_networks(
     """
     check_data(images, labels, dtypes=("float32", "float64", "uint8"))
     chosen = row_subsets(subsets, n=len(images))
-    rates = check.positive("learning_rate", learning_rate) * epoch_factors(
-        schedule, check.at_least("epochs", epochs, 1)
-    )
+    factors = epoch_factors(schedule, check.at_least("epochs", epochs, 1))
+    rates = check.positive("learning_rate", learning_rate) * factors
     if new_last_layer and initial is None:
         raise ValueError(
             "new_last_layer=True needs the weights of the other layers, got"
             " initial=None"
         )
     where = choose_device(device)
+    # the device gets no rows that no model uses
     used, places = np.unique(chosen.indices, return_inverse=True)
     rows = torch.split(torch.from_numpy(places), chosen.sizes.tolist())
     dtype = torch.float64 if images.dtype == np.float64 else torch.float32
-    seed, first = check.at_least("seed", seed, 0), check.at_least("first", first, 0)
+    seed = check.at_least("seed", seed, 0)
+    first = check.at_least("first", first, 0)
 
     def start(index: int) -> engines.Start:
-        orders = torch_generator(seed, first + index)  # gives the initial weights first
+        # gives the initial weights first
+        orders = torch_generator(seed, first + index)
+        changes = torch_generator(seed, first + index, 1)
         network = build(orders).to(dtype)
         if initial is not None:
             load_weights(network, initial, new_last_layer=new_last_layer)
-        return engines.Start(
-            network, rows[index], orders, torch_generator(seed, first + index, 1)
-        )
+        return engines.Start(network, rows[index], orders, changes)
 
+    # of any model, for what all have in common
     network = start(0).network.eval()
     example = engines.as_pixels(torch.tensor(images[:1]), dtype)
     n_classes, n_activations = check_network(network, example, labels)
@@ -295,17 +299,15 @@ def fit_networks(
     groups = engines.groups(
         chosen.sizes, engine, network, size, where, batch_size=batch_size, chunk=chunk
     )
-    fitted = {
-        name: torch.empty(len(chosen), *p.shape, dtype=p.dtype)
-        for name, p in network.named_parameters()
-    }
+    fitted = {}
+    for name, value in network.named_parameters():
+        fitted[name] = torch.empty(len(chosen), *value.shape, dtype=value.dtype)
     losses = np.empty(len(chosen))
     for models in groups:
         memory = memory_named(len(models), size, where)
         with one_thread(), full_float32(), memory:
-            parameters, loss = engines.train(
-                [start(int(index)) for index in models], training, engine
-            )
+            starts = [start(int(index)) for index in models]
+            parameters, loss = engines.train(starts, training, engine)
         if not np.isfinite(loss).all():
             worst = np.argmin(np.isfinite(loss))
             raise ValueError(

@@ -133,7 +133,9 @@ class DualNewton(Newton):
     def prepare(self, rows: Tensor) -> None:
         self.kernel = gram_matrices(rows) / self.penalty[:, None, None]
         self.v = torch.zeros_like(self.labels)
-        self.all_rows, self.all_penalties = rows, self.penalty
+        # of all models, also of those that are finished
+        self.all_rows = rows
+        self.all_penalties = self.penalty
 
     def penalised(self, u: Tensor, v: Tensor, f: Tensor, b: Tensor) -> Tensor:
         return (u * (f - b[:, None])).sum(1)
@@ -194,18 +196,17 @@ class PrimalNewton(Newton):
         return (self.diagonal * u * v).sum(1)
 
     def gradient(self, r: Tensor) -> Tensor:
-        self._down = torch.bmm(r[:, None], self.rows)[:, 0].addcmul_(
-            self.diagonal, self.v, value=-1
-        )
+        # minus the gradient, of rows and penalty
+        down = torch.bmm(r[:, None], self.rows)[:, 0]
+        self._down = down.addcmul_(self.diagonal, self.v, value=-1)
         return self._down.abs().amax(1)
 
     def step(self, r: Tensor, variance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         scaled = self.rows * variance.sqrt()[:, :, None]
         H = torch.bmm(scaled.mT, scaled)
         H.diagonal(dim1=1, dim2=2).add_(self.diagonal)
-        dv = torch.cholesky_solve(
-            self._down[:, :, None], torch.linalg.cholesky_ex(H)[0]
-        )[:, :, 0]
+        factor = torch.linalg.cholesky_ex(H)[0]
+        dv = torch.cholesky_solve(self._down[:, :, None], factor)[:, :, 0]
         return dv, torch.zeros_like(self.b), torch.bmm(dv[:, None], self.rows.mT)[:, 0]
 
     def solution(self, v: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
@@ -259,9 +260,9 @@ def _damped(problems: Newton, dv: Tensor, db: Tensor, df: Tensor, r: Tensor) -> 
         f = torch.addcmul(problems.f, df, t[:, None])
         v = torch.addcmul(problems.v, dv, t[:, None])
         b = torch.addcmul(problems.b, db, t)
-        high = ~(
-            problems.objective(f, v, b) <= before + 1e-4 * t * derivative + rounding
-        )
+        enough = before + 1e-4 * t * derivative + rounding
+        # NaN is too high as well
+        high = ~(problems.objective(f, v, b) <= enough)
         if not bool(high.any()):
             break
         t = torch.where(high, t / 2, t)
@@ -339,29 +340,26 @@ def fit_binary_logistic(
     ((28, 30), True)
     """
     fits = Fits(X, y, subsets, 2, tolerance, max_iterations, dtype, device, chunk)
-    l2, rows, d = positive("l2", l2), fits.subsets, fits.X.shape[1]
-    sizes, order = rows.sizes, rows.by_size()
+    l2 = positive("l2", l2)
+    d = fits.X.shape[1]
+    rows = fits.subsets
+    sizes = rows.sizes
+    order = rows.by_size()
     # records of class 1
     second = np.add.reduceat(fits.y[rows.indices], np.cumsum(sizes) - sizes)
     groups = []
     constant = (second == 0) | (second == sizes)
     if intercept and constant.any():
-        groups.append(
-            Group(
-                np.flatnonzero(constant),
-                partial(_constant, second=second == sizes, fits=fits),
-                1,
-            )
-        )
+        fit = partial(_constant, second=second == sizes, fits=fits)
+        # nothing is held while they are made
+        groups.append(Group(np.flatnonzero(constant), fit, 1))
         order = order[~constant[order]]
-    for engine, models in (
-        (DualNewton, order[sizes[order] <= d]),
-        (PrimalNewton, order[sizes[order] > d]),
-    ):
+    # the smaller of both linear systems
+    few = sizes[order] <= d
+    for engine, models in ((DualNewton, order[few]), (PrimalNewton, order[~few])):
         if len(models):
-            held, touched = engine.memory(
-                int(sizes[models].max()), d, fits.dtype.itemsize
-            )
+            most = int(sizes[models].max())
+            held, touched = engine.memory(most, d, fits.dtype.itemsize)
             fit = partial(_fitted, fits, engine=engine, l2=l2, intercept=intercept)
             groups.append(Group(models, fit, held, touched, fits.chunk))
     return fits.run(groups, (len(sizes), d))
@@ -388,12 +386,11 @@ def _fitted(
 ) -> tuple[Tensor, ...]:
     """Weights, intercepts, gradient norms and iterations of some models."""
     indices, inside = fits.subsets.padded(models)
-    A, labels = fits.rows(indices), fits.labels(indices)
+    A = fits.rows(indices)
+    labels = fits.labels(indices).to(A.dtype)
     sizes = torch.from_numpy(fits.subsets.sizes[models]).to(A)
     counts = None if inside.all() else torch.from_numpy(inside).to(A)
-    problems = engine(
-        A, labels.to(A.dtype), penalty=l2 * sizes, counts=counts, intercept=intercept
-    )
+    problems = engine(A, labels, penalty=l2 * sizes, counts=counts, intercept=intercept)
     w, b, norm, count = minimise(
         problems, fits.tolerance * sizes, max_iterations=fits.max_iterations
     )

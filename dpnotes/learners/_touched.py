@@ -88,9 +88,8 @@ class TouchedVotes:
         device: str = "auto",
     ) -> None:
         self._n_teachers = check.at_least("n_teachers", n_teachers, 1)
-        self._n_classes = check.at_least(
-            "n_classes", n_classes, 2, most=("the largest code", 255)
-        )
+        most = ("the largest code", 255)
+        self._n_classes = check.at_least("n_classes", n_classes, 2, most=most)
         rows = np.asarray(membership)
         if rows.ndim != 2 or 0 in rows.shape or rows.dtype.kind not in "iu":
             raise ValueError(
@@ -110,9 +109,8 @@ class TouchedVotes:
         self._device = choose_device(device)
         self._k = rows.shape[1]
         # [k, D]
-        self._own = (
-            torch.from_numpy(rows.T.astype(np.int64)).to(self._device).contiguous()
-        )
+        own = torch.from_numpy(rows.T.astype(np.int64))
+        self._own = own.to(self._device).contiguous()
         self._totals = torch.zeros(len(rows), dtype=torch.int64, device=self._device)
         self._records, self._queries = self._blocks()
 
@@ -169,21 +167,20 @@ class TouchedVotes:
             block = host[:, :, part].to(self._device)
             totals = self._totals.clone()
             largest = self._block(block, totals, complete)
-            reached = (
-                largest.shape[0] if limit is None else int((largest < limit).sum())
-            )
-            if reached < largest.shape[0]:
+            reached = len(largest)
+            if limit is not None:
+                reached = int((largest < limit).sum())
+            if reached < len(largest):
+                # again, without the queries after the one that reaches it
                 totals = self._totals.clone()
                 largest = self._block(block[:, :, : reached + 1], totals, complete)
             self._totals = totals
             found.append(largest)
             if limit is not None and int(largest[-1]) >= limit:
                 break
-        return (
-            np.asarray(torch.cat(found).cpu().numpy())
-            if found
-            else np.zeros(0, np.int64)
-        )
+        if not found:
+            return np.zeros(0, np.int64)
+        return np.asarray(torch.cat(found).cpu().numpy())
 
     def _blocks(self) -> tuple[int, int]:
         """Records and queries computed at once, from the cache or the GPU memory at
@@ -192,10 +189,8 @@ class TouchedVotes:
         queries = GPU_QUERIES if self._device.type == "cuda" else CPU_QUERIES
         # bytes for a record: gathered votes, counts, squares and their sums
         held = 16 * queries
-        return (
-            max(1, temporary_bytes(self._device, on_cpu=CPU_RECORDS * held) // held),
-            queries,
-        )
+        budget = temporary_bytes(self._device, on_cpu=CPU_RECORDS * held)
+        return max(1, budget // held), queries
 
     def _block(self, votes: Tensor, totals: Tensor, complete: bool) -> Tensor:
         """Add a block of queries, in which all models vote if it is ``complete``;
@@ -206,10 +201,11 @@ class TouchedVotes:
         kind = torch.int32 if most < 2**30 else torch.int64
         binary = complete and self._n_classes == 2
         codes = range(1 if complete else 0, self._n_classes)
-        packed = [
-            _packed(votes if binary else (votes == code).to(torch.uint8))
-            for code in codes
-        ]
+        packed = []
+        for code in codes:
+            # the votes for class 1 of 2 are the codes themselves
+            own = votes if binary else (votes == code).to(torch.uint8)
+            packed.append(_packed(own))
         best = totals.max()
         width = packed[0].shape[2]
         largest = torch.full((queries,), -most, dtype=kind, device=votes.device)
@@ -220,7 +216,8 @@ class TouchedVotes:
             # [2, records, width]
             against = self._k - self._fewest(packed, self._own[:, part], complete)
             paid = torch.empty(lag.shape[0], 2 * width, dtype=kind, device=votes.device)
-            paid[:, :width], paid[:, width:] = against[0], against[1]
+            paid[:, :width] = against[0]
+            paid[:, width:] = against[1]
             paid = paid[:, :queries]
             paid *= paid
             paid[:, 0] += lag
@@ -248,17 +245,10 @@ class TouchedVotes:
         """
         k, records, width = own.shape[0], own.shape[1], packed.shape[2]
         small = k <= 255
-        counts = torch.zeros(
-            2,
-            records,
-            width,
-            dtype=torch.uint8 if small else torch.int16,
-            device=own.device,
-        )
-        gathered, nibbles = (
-            torch.empty(records, width, dtype=torch.uint8, device=own.device)
-            for _ in range(2)
-        )
+        kind = torch.uint8 if small else torch.int16
+        counts = torch.zeros(2, records, width, dtype=kind, device=own.device)
+        gathered = torch.empty(records, width, dtype=torch.uint8, device=own.device)
+        nibbles = torch.empty_like(gathered)
         # eight counts at a time; none overflows
         low, high = counts.view(torch.int64) if small else counts
         for first in range(0, k, NIBBLE):
@@ -266,7 +256,8 @@ class TouchedVotes:
             for j in range(first + 1, min(first + NIBBLE, k)):
                 torch.index_select(packed[j], 0, own[j], out=gathered)
                 nibbles += gathered
-            words, spare = nibbles.view(torch.int64), gathered.view(torch.int64)
+            words = nibbles.view(torch.int64)
+            spare = gathered.view(torch.int64)
             torch.bitwise_and(words, LOW_NIBBLES, out=spare)
             low += spare if small else gathered
             torch.bitwise_right_shift(words, 4, out=spare)
@@ -281,9 +272,6 @@ def _packed(votes: Tensor) -> Tensor:
     """
     queries = votes.shape[2]
     width = WORD * -(-queries // (2 * WORD))
-    votes = (
-        functional.pad(votes, (0, 2 * width - queries))
-        if queries < 2 * width
-        else votes
-    )
+    if queries < 2 * width:
+        votes = functional.pad(votes, (0, 2 * width - queries))
     return votes[:, :, :width] | (votes[:, :, width:] << 4)
