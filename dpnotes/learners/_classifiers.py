@@ -80,6 +80,7 @@ class DecisionClassifier(ClassifierMixin, BaseEstimator):
         self, X: Any, y: Any, *, least: int = 2
     ) -> tuple[Features, Integers, NDArray[Any]]:
         """Checked features, class codes, and the sorted classes, at least ``least``."""
+        # scikit-learn's own checks, and its words for what they find
         X, y = validate_data(self, X, y, dtype=self._dtypes)
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
@@ -103,6 +104,7 @@ class LogitClassifier(DecisionClassifier):
     def predict_proba(self, X: Any) -> Features:
         """Softmax of the logits, shape [n, n_classes]."""
         values = self.decision_function(X)
+        # the difference of two logits, of which the first may be 0
         if values.ndim == 1:
             values = np.stack([np.zeros_like(values), values], axis=1)
         return np.asarray(softmax(values, axis=1))
@@ -253,6 +255,7 @@ class BoostedTreesClassifier(LogitClassifier):
     device: str = "auto"
 
     def __sklearn_tags__(self) -> Any:
+        # what scikit-learn's checks of estimators ask for
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
@@ -285,6 +288,7 @@ class BoostedTreesClassifier(LogitClassifier):
         """Fit one model of two classes to each subset; see
         :meth:`LogisticClassifier.fit_many`.
         """
+        # in the words that scikit-learn's checks look for
         if n_classes != 2:
             raise ValueError(
                 "Only binary classification is supported: y must hold 2 classes, got"
@@ -366,11 +370,13 @@ class NetworkClassifier(LogitClassifier):
     device: str = "auto"
     random_state: int | np.random.RandomState | None = None
 
+    # networks are trained in float32 unless the rows are float64
     _dtypes: ClassVar = [np.float32, np.float64]
 
     def fit(self, X: Any, y: Any) -> NetworkClassifier:
         """Fit one network to all rows of X [n, d], y [n]."""
         X, codes, classes = self._records(X, y, least=1)
+        # an integer, so that a model of many has streams of its own
         seed = int(check_random_state(self.random_state).randint(2**31))
         fitted = self.fit_many(
             X, codes, np.arange(len(X))[None], n_classes=len(classes), seed=seed
@@ -452,6 +458,7 @@ class NetworkClassifier(LogitClassifier):
     def _network(
         self, image_shape: tuple[int, ...], n_classes: int, generator: torch.Generator
     ) -> nn.Module:
+        # a function of the caller's, with no settings but these
         if callable(self.architecture):
             return self.architecture(image_shape, n_classes, generator=generator)
         make, names = ARCHITECTURES[
@@ -485,6 +492,7 @@ class FittedNetworks:
 
 
 def _as_images(X: Features, image_shape: tuple[int, ...] | None) -> Features:
+    # a perceptron takes rows as they are
     if image_shape is None:
         return X
     if X.shape[1] != np.prod(image_shape):

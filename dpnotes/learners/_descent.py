@@ -33,6 +33,7 @@ def step_rates(learning_rate: Rate, steps: int) -> Floats:
     """Learning rates [steps], finite and > 0, from a number, a function of the step
     0, 1, ..., or an array [steps].
     """
+    # asked once for each step, before training
     if callable(learning_rate):
         learning_rate = [learning_rate(step) for step in range(steps)]
     rates = np.asarray(learning_rate)
@@ -47,6 +48,7 @@ def step_rates(learning_rate: Rate, steps: int) -> Floats:
             f" {rates.shape}"
         )
     rates = rates.astype(np.float64)
+    # NaN is wrong as well
     wrong = ~(np.isfinite(rates) & (rates > 0))
     if wrong.any():
         at = int(np.argmax(wrong))
@@ -198,6 +200,7 @@ class Progress:
         state = self._checkpoint.load(self._training)
         if state is None:
             return 0
+        # another machine or version would not go on bit for bit
         if state["made_by"] != self._arithmetic():
             warnings.warn(
                 f"a checkpoint of this training was made by {state['made_by']}, not by"
@@ -206,6 +209,7 @@ class Progress:
                 stacklevel=3,
             )
             return 0
+        # in place: the optimizer and the engine hold these tensors
         with torch.no_grad():
             for own, kept in zip(self._tensors, state["tensors"], strict=True):
                 own.copy_(kept)
@@ -231,6 +235,7 @@ class Progress:
         instructions of the processor.
         """
         device = self._tensors[0].device
+        # a GPU by its model, a CPU by the vector instructions that PyTorch uses
         name = device_name(str(device))
         if device.type == "cpu":
             name = torch.backends.cpu.get_cpu_capability()
@@ -248,6 +253,7 @@ def digest(*parts: Any) -> str:
     """Digest, 32 hexadecimal digits, of arrays, tensors, PyTorch generators, and
     other objects by their ``repr``.
     """
+    # one after the other, so that no copy of all the data is made
     found = hashlib.blake2b(digest_size=16)
     for part in parts:
         if isinstance(part, torch.Generator):
@@ -255,6 +261,7 @@ def digest(*parts: Any) -> str:
         if isinstance(part, Tensor):
             part = part.detach().cpu().numpy()
         if isinstance(part, np.ndarray):
+            # the same bytes in another shape are other data
             found.update(f"{part.dtype} {part.shape}".encode())
             found.update(np.ascontiguousarray(part).data)
         else:

@@ -65,6 +65,7 @@ def full_float32() -> Iterator[None]:
     convolutions add up in an order that differs from run to run; with them, training
     that is resumed would end elsewhere.
     """
+    # autocast would lower the precision of products behind the settings' back
     cast = [kind for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)]
     for kind in cast:
         torch.set_autocast_enabled(kind, False)
@@ -163,6 +164,7 @@ class Subsets:
         """Rows [len(models), size] of some models, padded by repeats of first rows,
         and whether each row counts.
         """
+        # where each model's rows begin in the indices
         starts = (np.cumsum(self.sizes) - self.sizes)[models, None]
         place = np.arange(self.sizes[models].max())
         counts = place < self.sizes[models, None]
@@ -193,6 +195,7 @@ def row_subsets(subsets: RowSubsets, *, n: int) -> Subsets:
             raise ValueError(
                 f"subsets must hold integer row indices, got {subset.dtype} at {index}"
             )
+    # the range is looked at once for all: there may be thousands of subsets
     flat = np.concatenate(rows).astype(np.int64, copy=False)
     if flat.min() < 0 or flat.max() >= n:
         raise ValueError(
@@ -253,6 +256,7 @@ def chunk_size(
     """
     free = free_bytes(device)
     if chunk is None:
+        # each thread has its own cache
         threads = n_threads or torch.get_num_threads()
         if device.type == "cuda":
             most = int(GPU_FRACTION * free) // bytes_per_model
@@ -260,6 +264,7 @@ def chunk_size(
             in_cache = CPU_BUDGET * threads // (touched or bytes_per_model)
             most = min(in_cache, free // (2 * bytes_per_model))
         most = max(1, most)
+        # as few chunks as the limit allows, of nearly equal size
         size = -(-n_models // -(-n_models // most))
     else:
         why = "with None, it is chosen from the available memory"
@@ -345,6 +350,7 @@ def fit_groups(
             len(models), bytes_per_model, device, touched=touched, chunk=chunk
         )
         for part in slices(len(models), size):
+            # a choice of the results, in their original places
             some = models[part]
             memory = memory_named(len(some), bytes_per_model, device)
             with full_float32(), memory, torch.no_grad():

@@ -100,6 +100,7 @@ class Networks:
         """
         where = choose_device(device)
         parts = []
+        # convolutions of many models at once are slower on a CPU
         batched = where.type != "cpu" or not engines.has_convolutions(self._template)
 
         def alone(weights: dict[str, Tensor], x: Tensor) -> Any:
@@ -110,6 +111,7 @@ class Networks:
             weights = {k: v[models].to(where) for k, v in self.parameters.items()}
             first = next(iter(weights.values()))
             rows = []
+            # once without images, too, whose answers have a shape
             for start in range(0, max(len(images), 1), QUERY_ROWS):
                 block = torch.tensor(images[start : start + QUERY_ROWS], device=where)
                 x = engines.as_pixels(block, first.dtype)
@@ -300,20 +302,22 @@ def fit_networks(
         chosen.sizes, engine, network, size, where, batch_size=batch_size, chunk=chunk
     )
     fitted = {}
-    for name, value in network.named_parameters():
-        fitted[name] = torch.empty(len(chosen), *value.shape, dtype=value.dtype)
+    for name, one in network.named_parameters():
+        fitted[name] = torch.empty(len(chosen), *one.shape, dtype=one.dtype)
     losses = np.empty(len(chosen))
     for models in groups:
         memory = memory_named(len(models), size, where)
         with one_thread(), full_float32(), memory:
             starts = [start(int(index)) for index in models]
             parameters, loss = engines.train(starts, training, engine)
+        # weights that are not finite give no finite loss
         if not np.isfinite(loss).all():
             worst = np.argmin(np.isfinite(loss))
             raise ValueError(
                 f"training of model {models[worst]} diverged (loss {loss[worst]});"
                 f" lower {learning_rate=}"
             )
+        # of one model without, of several with an axis of models
         for name, value in parameters.items():
             fitted[name][models] = value
         losses[models] = loss

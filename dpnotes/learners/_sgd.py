@@ -96,27 +96,25 @@ class Architecture:
         """
         ends = np.cumsum([units * inputs for units, inputs in self.shapes])
         parts = np.split(weights, ends[:-1], axis=-1)
-        return [
-            part.reshape(*part.shape[:-1], *shape)
-            for part, shape in zip(parts, self.shapes, strict=True)
-        ]
+        found = []
+        for part, shape in zip(parts, self.shapes, strict=True):
+            found.append(part.reshape(*part.shape[:-1], *shape))
+        return found
 
     def logits(self, weights: Features, X: Features) -> Features:
         """Log odds of class 1 by weights [..., p] for X [n, d]: shape [..., n], in
         nats, dtype of the weights.
         """
         # [d, n]
-        values: Features = (
-            check.features(X, d=self.d).astype(weights.dtype, copy=False).T
-        )
+        values = check.features(X, d=self.d).astype(weights.dtype, copy=False).T
         for depth, layer in enumerate(self.layers(weights)):
-            values = np.maximum(values, 0) if depth else values
-            values = layer[..., :-1] @ values + layer[..., -1:]  # [..., units, n]
-        return np.asarray(
-            values[..., 1, :] - values[..., 0, :]
-            if self.output == "softmax"
-            else values[..., 0, :]
-        )
+            if depth:
+                values = np.maximum(values, 0)
+            # [..., units, n]
+            values = layer[..., :-1] @ values + layer[..., -1:]
+        if self.output == "softmax":
+            return np.asarray(values[..., 1, :] - values[..., 0, :])
+        return np.asarray(values[..., 0, :])
 
     def initial(self, seed: int) -> Floats:
         """Initial weights [p] from the stream of a seed; :func:`fit_sgd` describes
@@ -125,6 +123,7 @@ class Architecture:
         generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
         drawn = []
         for units, inputs in self.shapes:
+            # an intercept is no input here
             limit = math.sqrt(6 / (inputs - 1 + units))
             weights = np.zeros((units, inputs))
             weights[:, :-1] = generator.uniform(-limit, limit, (units, inputs - 1))
@@ -344,6 +343,7 @@ def fit_sgd(
     each = kind.itemsize * ((len(records) + 1) * values + size * table.X.shape[1])
     at_once = chunk_size(n_runs, each, where, chunk=chunk)
     if chunk is None:
+        # orders are held for a whole epoch, in four bytes for each record
         most = max(1, ORDER_BYTES // (4 * n))
         at_once = -(-n_runs // -(-n_runs // min(at_once, most)))
     parts = []
@@ -351,6 +351,7 @@ def fit_sgd(
         with memory_named(at_once, each, where), full_float32():
             job = _Runs(model, table, size, first[runs], records)
             parts.append(job.train(rates, order[runs], recorded))
+        # of weights; what is not finite stays so
         bad = ~np.isfinite(parts[-1][0]).all(axis=(1, 2))
         if bad.any():
             raise ValueError(
@@ -371,10 +372,8 @@ def initial_weights(
         return np.stack([model.initial(int(seed)) for seed in seeds])
     shape = (len(seeds), model.n_parameters)
     given = np.asarray(initial)
-    if given.dtype not in (np.float32, np.float64) or given.shape not in (
-        shape,
-        shape[1:],
-    ):
+    fits = given.shape in (shape, shape[1:])
+    if not fits or given.dtype not in (np.float32, np.float64):
         raise ValueError(
             f"initial must be float32 or float64 of shape [{shape[1]}] or [{shape[0]},"
             f" {shape[1]}], got {given.dtype} of shape {given.shape}"
@@ -397,11 +396,8 @@ def _run_seeds(
     check.at_least("random_state", random_state, 0)
     spawned = np.array([spawned_seed(random_state, i) for i in range(n_runs)])
     init = spawned if init_seeds is None else np.asarray(init_seeds)
-    if (
-        init.dtype.kind not in "iu"
-        or init.shape not in ((), (n_runs,))
-        or init.min() < 0
-    ):
+    fits = init.dtype.kind in "iu" and init.shape in ((), (n_runs,))
+    if not fits or init.min() < 0:
         raise ValueError(
             f"init_seeds must be one integer >= 0 or {n_runs} of them, got"
             f" init_seeds={init_seeds!r}"
@@ -426,12 +422,11 @@ def _replacement(
             )
         return X[0], int(y[0])
     if isinstance(replacement, tuple):
-        features = check.features(
-            np.asarray(replacement[0])[None], "replacement", d=X.shape[1]
-        )
-        return features[0], check.at_least(
-            "replacement's class code", replacement[1], 0, most=("the last class", 1)
-        )
+        row = np.asarray(replacement[0])[None]
+        features = check.features(row, "replacement", d=X.shape[1])
+        most = ("the last class", 1)
+        name = "replacement's class code"
+        return features[0], check.at_least(name, replacement[1], 0, most=most)
     last = ("the last row", len(X) - 1)
     row = check.at_least("replacement", replacement, 0, most=last)  # type: ignore[arg-type]
     if (records == row).any():
@@ -472,16 +467,16 @@ def _table(
     device: torch.device,
 ) -> _Table:
     n, d = X.shape
-    padded = np.zeros(
-        (n, -(-(d + 1) // PAD) * PAD),
-        dtype=np.float32 if X.dtype == np.float32 else dtype,
-    )
+    columns = -(-(d + 1) // PAD) * PAD
+    kind = np.float32 if X.dtype == np.float32 else dtype
+    padded = np.zeros((n, columns), kind)
     padded[:, :d] = X
     padded[:, d] = 1
     instead = np.zeros((1, padded.shape[1]), dtype)
     instead[0, :d] = changed[0]
     instead[0, d] = 1
     if empty is not None:
+        # the intercept's feature, too: no gradient at all
         padded[np.asarray(empty, dtype=np.bool_)] = 0
     label = np.full(1, changed[1], dtype)
     arrays = padded, y.astype(dtype), instead, label
@@ -548,13 +543,14 @@ class _Runs:
         R, K = self._shape
         # NumPy's streams. PyTorch's generator on the CPU uses only 32 bits of its seed,
         # so in one case of a hundred, two of 10,000 runs would be equal.
-        streams = [
-            np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
-            for seed in order_seeds.tolist()
-        ]
+        streams = []
+        for seed in order_seeds.tolist():
+            sequence = np.random.SeedSequence(seed, spawn_key=(0,))
+            streams.append(np.random.default_rng(sequence))
         orders = np.empty((R, n), dtype=np.int32)
         columns = np.zeros((R, K - 1), dtype=np.int64)
         visits = np.zeros((R, K - 1), dtype=np.int64)
+        # weights at the checkpoints
         recorded = []
         done = 0
         width = 1
@@ -567,6 +563,7 @@ class _Runs:
             # [steps, R, batch]
             by_step = np.ascontiguousarray(used.swapaxes(0, 1))
             rows = torch.from_numpy(by_step).view(count, -1).to(device)
+            # from the second epoch on every model is trained
             widths = np.full(count, K)
             hits: list[_Hits | None] = [None] * count
             if K > 1:
@@ -614,9 +611,11 @@ class _Runs:
     ) -> list[_Hits | None]:
         """What each step's batch holds of the replaced records."""
         K = len(self._records) + 1
+        # only in the batches that are used
         run, neighbour = np.nonzero(places < len(widths) * self._size)
         step, place = np.divmod(places[run, neighbour], self._size)
         column = columns[run, neighbour]
+        # logits of a regression lie in memory with models last
         if self._model.hidden is None:
             cell = (run * self._size + place) * widths[step] + column
         else:
@@ -643,6 +642,7 @@ class _Runs:
         before the step.
         """
         parted = []
+        # the steps of these models by the replacement, from the weights before the step
         if hits is not None:
             own = [flat.index_select(0, hits.models) for flat in self._flat]
             after = [weights[:, None].clone() for weights in own]
@@ -697,6 +697,7 @@ class _Runs:
         G = torch.mul(A, v[..., :h, None], out=product).sum(2).add_(v[..., h:])
         _residuals(G, y, cells)
         D = torch.mul(A, G[:, :, None], out=product).sum(3)  # [R, K, h]
+        # the derivative of ReLU, in the memory of the activations
         active = torch.gt(A, 0, out=A)
         back = active.mul_(v[..., :h, None]).mul_(G[:, :, None])
         gradient = torch.cat([D, G.sum(2, keepdim=True)], 2)

@@ -22,14 +22,14 @@ def one_thread():
 
 
 def test_sides_take_turns_and_the_first_call_does_not_count(monkeypatch):
-    calls, times = (
-        [],
-        iter(np.cumsum([0, 100, 0, 100, 0, 1, 0, 4, 0, 3, 0, 6]).tolist()),
-    )
-    sides = (
-        lambda: calls.append("a") or len(calls),
-        lambda: calls.append("b") or len(calls),
-    )
+    calls = []
+    # before and after each call; the first of each side takes 100
+    times = iter(np.cumsum([0, 100, 0, 100, 0, 1, 0, 4, 0, 3, 0, 6]).tolist())
+
+    def side(name):
+        return lambda: calls.append(name) or len(calls)
+
+    sides = side("a"), side("b")
     found = _common.timed(*sides, repeats=2, clock=lambda: next(times))
     assert ("".join(calls), found) == ("ababab", ([2.0, 5.0], [5, 6]))
     monkeypatch.setattr(_common, "OWN_SIDE_ONLY", True)
@@ -40,7 +40,8 @@ def test_sides_take_turns_and_the_first_call_does_not_count(monkeypatch):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from Linux's /proc")
 def test_peak_memory_counts_what_was_freed_within_the_call():
-    assert 39 <= _common.peak_memory(lambda: np.ones(40 * 2**17).sum()) < 60  # 40 MiB
+    # 40 MiB
+    assert 39 <= _common.peak_memory(lambda: np.ones(40 * 2**17).sum()) < 60
     assert _common.peak_memory(lambda: None) < 5
 
 
@@ -55,11 +56,11 @@ def test_the_arithmetic_yardstick_does_as_many_operations_as_it_says():
 def test_neighbours_are_counted_from_the_step_that_first_holds_their_record(steps):
     task = sgd.Task("", "", np.zeros((3200, 9)), np.zeros(3200), 32, 0.1, steps, 50, 0)
     apart = np.maximum(0, steps - np.arange(3200) // 32).mean()
-    one = 2 * 32 * 2 * 10  # operations of a model in a step
+    # operations of a model in a step
+    one = 2 * 32 * 2 * 10
     assert sgd.operations(task, 1) == steps * one
-    assert sgd.operations(task, 51) == pytest.approx(
-        one * (steps + 50 * apart), rel=0.05
-    )
+    expected = one * (steps + 50 * apart)
+    assert sgd.operations(task, 51) == pytest.approx(expected, rel=0.05)
 
 
 @pytest.mark.parametrize("job", main.JOBS)
@@ -75,11 +76,8 @@ def test_both_sides_of_the_small_version_agree(job, monkeypatch, tmp_path):
 @pytest.mark.needs("mnist", "adult", "covertype")
 @pytest.mark.parametrize("job", ["1", "1b", "1c", "2", "2b", "2c", "4"])
 def test_both_sides_agree_on_the_data_sets(job, monkeypatch):
-    assert {row.data for row in agree(job, monkeypatch)} <= {
-        "mnist",
-        "adult",
-        "covertype",
-    }
+    found = {row.data for row in agree(job, monkeypatch)}
+    assert found <= {"mnist", "adult", "covertype"}
 
 
 def agree(job, monkeypatch):
@@ -88,6 +86,7 @@ def agree(job, monkeypatch):
     assert all(min(row.ours, row.other) > 0 for row in rows)
     for row in rows:
         assert row.gap is None or row.gap <= row.allowed, str(row)
+        # bytes are counted; small data count little beside what any fit takes
         assert row.unit == "s" or row.ratio >= 0.2, str(row)
     assert any(row.gap is not None for row in rows) or job in ("memory", "8")
     return rows
@@ -100,10 +99,9 @@ def test_one_model_of_eight_that_votes_the_opposite_is_noticed():
     rng = np.random.default_rng(0)
     votes = rng.integers(2, size=(8, 1024))
     often = rng.permutation(np.linspace(0.01, 0.15, 8))[:, None]
-    ours, one, other = (
-        np.where(rng.random(votes.shape) < often / 2, 1 - votes, votes)
-        for _ in range(3)
-    )
+    # half of the ties fall to either class
+    turned = rng.random((3, *votes.shape)) < often / 2
+    ours, one, other = np.where(turned, 1 - votes, votes)
     _, gap, allowed = boosted_trees.agreement(ours, one, other)
     assert gap <= allowed <= 0.05
     ours[3] = 1 - ours[3]
