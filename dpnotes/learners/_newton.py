@@ -4,7 +4,6 @@ method in dual or primal form.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from functools import partial
 
 import numpy as np
@@ -21,9 +20,12 @@ from dpnotes.learners._logistic import Fits, LogisticModels
 HALVINGS = 30
 
 
-class Newton(ABC):
+class Newton:
     """State of k binary logistic regressions with m rows each; their objectives are
     sums over the rows.
+
+    The coordinates are the weights [k, d]; an intercept is one more coordinate, which
+    is not penalised.
 
     Parameters
     ----------
@@ -38,6 +40,7 @@ class Newton(ABC):
     ----------
     v : torch.Tensor, shape [k, coordinates]
     b : torch.Tensor, shape [k]
+        Intercepts; 0 where they are coordinates.
     f : torch.Tensor, shape [k, m]
         Logits at (v, b).
     """
@@ -57,15 +60,30 @@ class Newton(ABC):
         self.penalty = penalty
         self.counts = counts
         self.intercept = intercept
+        # at zero
         self.f = torch.zeros_like(labels)
         self.b = torch.zeros_like(penalty)
         self.prepare(rows)
 
-    @abstractmethod
+    @staticmethod
+    def memory(m: int, d: int, itemsize: int) -> tuple[int, int]:
+        """Bytes of one model, and the number of them that the cache of a CPU should
+        hold.
+        """
+        held = 2 * m * d + 2 * d * d + 20 * m
+        return itemsize * held, itemsize * (2 * m * d + d * d)
+
     def prepare(self, rows: Tensor) -> None:
         """Set the first coordinates ``v``, and compute the values of the rows that
         the steps need.
         """
+        if self.intercept:
+            rows = torch.cat([rows, rows.new_ones((*rows.shape[:2], 1))], 2)
+        self.rows = rows
+        self.v = rows.new_zeros((len(rows), rows.shape[2]))
+        self.diagonal = self.penalty[:, None].repeat(1, rows.shape[2])
+        if self.intercept:
+            self.diagonal[:, -1] = 0
 
     def residual(self) -> tuple[Tensor, Tensor]:
         """Labels minus probabilities, and the variances p (1 - p), both [k, m] and 0
@@ -86,27 +104,35 @@ class Newton(ABC):
             loss = loss * self.counts
         return loss.sum(1) + self.penalised(v, v, f, b) / 2
 
-    @abstractmethod
     def penalised(self, u: Tensor, v: Tensor, f: Tensor, b: Tensor) -> Tensor:
         """Penalty times the inner product [k] of the weights at coordinates u and v;
         f are the logits at (v, b).
         """
+        return (self.diagonal * u * v).sum(1)
 
-    @abstractmethod
     def gradient(self, r: Tensor) -> Tensor:
         """Compute the max-norm [k] of the gradient, or an upper bound, and save what
         the step needs.
         """
+        # minus the gradient, of rows and penalty
+        down = torch.bmm(r[:, None], self.rows)[:, 0]
+        self._down = down.addcmul_(self.diagonal, self.v, value=-1)
+        return self._down.abs().amax(1)
 
-    @abstractmethod
     def step(self, r: Tensor, variance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Compute a Newton step: the changes of v, b and f."""
+        scaled = self.rows * variance.sqrt()[:, :, None]
+        H = torch.bmm(scaled.mT, scaled)
+        H.diagonal(dim1=1, dim2=2).add_(self.diagonal)
+        factor = torch.linalg.cholesky_ex(H)[0]
+        dv = torch.cholesky_solve(self._down[:, :, None], factor)[:, :, 0]
+        return dv, torch.zeros_like(self.b), torch.bmm(dv[:, None], self.rows.mT)[:, 0]
 
-    @abstractmethod
     def solution(self, v: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         """Convert coordinates of all models, in the original numbering, to weights
         [k, d] and intercepts [k].
         """
+        return (v[:, :-1], v[:, -1]) if self.intercept else (v, b)
 
     def keep(self, models: Tensor) -> None:
         """Drop all models except these; attributes whose names start with ``all_``
@@ -124,9 +150,6 @@ class DualNewton(Newton):
 
     @staticmethod
     def memory(m: int, d: int, itemsize: int) -> tuple[int, int]:
-        """Bytes of one model, and the number of them that the cache of a CPU should
-        hold.
-        """
         held = m * d + 3 * m * m + 20 * m
         return itemsize * held, itemsize * (m * d + 2 * m * m)
 
@@ -141,7 +164,8 @@ class DualNewton(Newton):
         return (u * (f - b[:, None])).sum(1)
 
     def gradient(self, r: Tensor) -> Tensor:
-        self._off = r - self.v  # the gradient in w is -X' off
+        # the gradient in w is -X' off
+        self._off = r - self.v
         self._image = torch.bmm(self._off[:, None], self.kernel)[:, 0]
         # 2-norm
         size = (self.penalty * (self._off * self._image).sum(1)).clamp_(min=0).sqrt_()
@@ -150,7 +174,8 @@ class DualNewton(Newton):
     def step(self, r: Tensor, variance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         h = variance.sqrt()
         B = (self.kernel * h[:, :, None]).mul_(h[:, None])
-        B.diagonal(dim1=1, dim2=2).add_(1)  # eigenvalues >= 1
+        # eigenvalues >= 1: no factorisation fails
+        B.diagonal(dim1=1, dim2=2).add_(1)
         factor = torch.linalg.cholesky_ex(B)[0]
         right = (h * self._image)[:, :, None]
         if self.intercept:
@@ -168,49 +193,6 @@ class DualNewton(Newton):
     def solution(self, v: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         w = torch.bmm(v[:, None], self.all_rows)[:, 0] / self.all_penalties[:, None]
         return w, b
-
-
-class PrimalNewton(Newton):
-    """Newton's method in the weights [k, d]; the intercept, if any, is one more
-    coordinate.
-    """
-
-    @staticmethod
-    def memory(m: int, d: int, itemsize: int) -> tuple[int, int]:
-        """Bytes of one model, and the number of them that the cache of a CPU should
-        hold.
-        """
-        held = 2 * m * d + 2 * d * d + 20 * m
-        return itemsize * held, itemsize * (2 * m * d + d * d)
-
-    def prepare(self, rows: Tensor) -> None:
-        if self.intercept:
-            rows = torch.cat([rows, rows.new_ones((*rows.shape[:2], 1))], 2)
-        self.rows = rows
-        self.v = rows.new_zeros((len(rows), self.rows.shape[2]))
-        self.diagonal = self.penalty[:, None].repeat(1, self.rows.shape[2])
-        if self.intercept:
-            self.diagonal[:, -1] = 0
-
-    def penalised(self, u: Tensor, v: Tensor, f: Tensor, b: Tensor) -> Tensor:
-        return (self.diagonal * u * v).sum(1)
-
-    def gradient(self, r: Tensor) -> Tensor:
-        # minus the gradient, of rows and penalty
-        down = torch.bmm(r[:, None], self.rows)[:, 0]
-        self._down = down.addcmul_(self.diagonal, self.v, value=-1)
-        return self._down.abs().amax(1)
-
-    def step(self, r: Tensor, variance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        scaled = self.rows * variance.sqrt()[:, :, None]
-        H = torch.bmm(scaled.mT, scaled)
-        H.diagonal(dim1=1, dim2=2).add_(self.diagonal)
-        factor = torch.linalg.cholesky_ex(H)[0]
-        dv = torch.cholesky_solve(self._down[:, :, None], factor)[:, :, 0]
-        return dv, torch.zeros_like(self.b), torch.bmm(dv[:, None], self.rows.mT)[:, 0]
-
-    def solution(self, v: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-        return (v[:, :-1], v[:, -1]) if self.intercept else (v, b)
 
 
 def minimise(
@@ -356,7 +338,7 @@ def fit_binary_logistic(
         order = order[~constant[order]]
     # the smaller of both linear systems
     few = sizes[order] <= d
-    for engine, models in ((DualNewton, order[few]), (PrimalNewton, order[~few])):
+    for engine, models in ((DualNewton, order[few]), (Newton, order[~few])):
         if len(models):
             most = int(sizes[models].max())
             held, touched = engine.memory(most, d, fits.dtype.itemsize)
@@ -380,7 +362,7 @@ def _fitted(
     fits: Fits,
     models: Integers,
     *,
-    engine: type[DualNewton] | type[PrimalNewton],
+    engine: type[Newton],
     l2: float,
     intercept: bool,
 ) -> tuple[Tensor, ...]:

@@ -483,16 +483,6 @@ def _table(
     return _Table(*(torch.from_numpy(values).to(device) for values in arrays))
 
 
-class _Hits(NamedTuple):
-    """What the batches of one step hold of the replaced records: the numbers run * K +
-    column of the models whose record it is, and the places of their logits for it, in
-    the memory of all logits of the step.
-    """
-
-    models: Tensor
-    cells: Tensor
-
-
 class _Runs:
     """K models in each of R runs, trained together; model 0 of a run is trained on
     the unmodified data, the others in the order in which batches first hold their
@@ -565,7 +555,7 @@ class _Runs:
             rows = torch.from_numpy(by_step).view(count, -1).to(device)
             # from the second epoch on every model is trained
             widths = np.full(count, K)
-            hits: list[_Hits | None] = [None] * count
+            hits: list[Tensor | None] = [None] * count
             if K > 1:
                 places = self._places(orders)
                 visits += places < count * self._size
@@ -608,8 +598,11 @@ class _Runs:
 
     def _hits(
         self, places: Integers, columns: Integers, widths: Integers
-    ) -> list[_Hits | None]:
-        """What each step's batch holds of the replaced records."""
+    ) -> list[Tensor | None]:
+        """What each step's batch holds of the replaced records, [2, visits]: the numbers
+        run * K + column of the models whose record it is, and the places of their
+        logits for it, in the memory of all logits of the step.
+        """
         K = len(self._records) + 1
         # only in the batches that are used
         run, neighbour = np.nonzero(places < len(widths) * self._size)
@@ -624,7 +617,7 @@ class _Runs:
         held = torch.from_numpy(np.stack([run * K + column, cell])[:, by_step])
         every = np.bincount(step, minlength=len(widths)).tolist()
         parts = torch.split(held.to(self._table.X.device), every, 1)
-        return [_Hits(*part) if part.numel() else None for part in parts]
+        return [part if part.numel() else None for part in parts]
 
     def _parameters(self) -> Tensor:
         """Parameters [R, K, p] of all models."""
@@ -633,7 +626,7 @@ class _Runs:
             parts.append(weights[..., :inputs].flatten(2))
         return torch.cat(parts, dim=2)
 
-    def _step(self, rows: Tensor, width: int, hits: _Hits | None, rate: float) -> None:
+    def _step(self, rows: Tensor, width: int, hits: Tensor | None, rate: float) -> None:
         """Subtract rate * (sum of gradients) from the weights of the first ``width``
         models of each run.
 
@@ -642,22 +635,24 @@ class _Runs:
         before the step.
         """
         parted = []
+        models = cells = None
         # the steps of these models by the replacement, from the weights before the step
         if hits is not None:
-            own = [flat.index_select(0, hits.models) for flat in self._flat]
+            models, cells = hits
+            own = [flat.index_select(0, models) for flat in self._flat]
             after = [weights[:, None].clone() for weights in own]
-            x = self._table.x_new.expand(len(hits.models), 1, -1)
-            y = self._table.y_new.expand(len(hits.models), 1, 1)
+            x = self._table.x_new.expand(len(models), 1, -1)
+            y = self._table.y_new.expand(len(models), 1, 1)
             self._descend(after, x, y, rate)
             parted = [new[:, 0].sub_(old) for new, old in zip(after, own, strict=True)]
         R = len(self._weights[0])
         X = self._gathered(rows).view(R, self._size, -1)
         y = self._table.y.index_select(0, rows).view(R, 1, self._size)
         used = [weights[:, :width] for weights in self._weights]
-        self._descend(used, X, y, rate, None if hits is None else hits.cells)
+        self._descend(used, X, y, rate, cells)
         for flat, change in zip(self._flat, parted, strict=False):
-            assert hits is not None
-            flat.index_add_(0, hits.models, change)
+            assert models is not None
+            flat.index_add_(0, models, change)
 
     def _descend(
         self,
