@@ -38,6 +38,7 @@ from dpnotes.lab.store import provenance
 
 RESULTS = Path(__file__).resolve().parents[1] / "book" / "results"
 PEERS = Path(__file__).with_name("_peers.py")
+# of provenance; the device is a column of its own
 ORIGIN = ["commit", "python", "torch", "scikit_learn", "machine", "date"]
 # in the place of a data set's name: the cost of the job does not depend on the values
 RANDOM = "random numbers"
@@ -93,6 +94,7 @@ def loaded(name, *, split="original", n, d, n_classes):
         found = data.load(name, split=split)
     except data.DataMissing:
         rng = np.random.default_rng(0)
+        # many zeros, as pixels and indicators have
         X = np.maximum(rng.normal(size=(n + 5000, d)) - 1, 0).astype(np.float32)
         logits = X @ rng.normal(size=(d, n_classes))
         y = (logits + rng.normal(size=logits.shape)).argmax(axis=1)

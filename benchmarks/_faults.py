@@ -27,6 +27,7 @@ def table():
     """
     generator = np.random.default_rng(0)
     y = np.arange(N) % 2
+    # the classes differ along the first axis, and hardly along the last
     means = np.array([0.25, 0, 0, 0, 0, 0.02])
     noise = generator.normal(0.0, np.linspace(0.06, 0.01, D), (N, D))
     return (2 * y - 1)[:, None] * means + noise, y
@@ -75,6 +76,7 @@ class Descent:
     def path(self, X, y, generator):
         """Weights after each step, each [d + 1]."""
         Z = self.prepared(X)
+        # all trainings start from zero weights
         path = [np.zeros(Z.shape[1])]
         velocity = np.zeros_like(path[0])
         for step, chosen in enumerate(self.batches(generator, len(Z))):
@@ -104,6 +106,7 @@ class Descent:
         return (expit(Z @ w) - y)[:, None] * Z
 
     def clipped(self, gradients):
+        # a gradient of norm 0 stays
         norms = np.sqrt(np.square(gradients).sum(axis=1, keepdims=True))
         return gradients * np.minimum(1, self.clip / np.maximum(norms, 1e-300))
 
@@ -203,6 +206,7 @@ class BatchClipped(Descent):
     """The mean gradient of the batch is clipped, instead of each record's gradient."""
 
     def summed(self, Z, y, w):
+        # as if one record could move it no further than the clipping norm
         mean = self.gradients(Z, y, w).mean(axis=0, keepdims=True)
         return EXPECTED * self.clipped(mean)[0], self.clip
 
@@ -235,6 +239,7 @@ class NoiseReused(Descent):
         return super().claim().compose(2)
 
     def __call__(self, X, y, seed):
+        # the seed of both is the same
         models = []
         for label in (0, 1):
             generator = np.random.default_rng(seed)
@@ -330,6 +335,7 @@ class ClippedLate(Descent):
     """
 
     def clipped(self, gradients):
+        # a sum of four may point along one of them
         ends = range(0, len(gradients), 4)
         return super().clipped(np.add.reduceat(gradients, ends, axis=0))
 
@@ -338,6 +344,7 @@ class OneStepMore(Descent):
     """Training takes one more step than is accounted for."""
 
     def batches(self, generator, n):
+        # which nobody counts
         yield np.arange(n)
         yield from super().batches(generator, n)
 
@@ -348,6 +355,7 @@ class RateTwice(Descent):
     """
 
     def moved(self, velocity, total, drawn):
+        # the noise is for a sum that is not multiplied
         return velocity, self.learning_rate * total + drawn
 
 
@@ -553,6 +561,7 @@ class DataDependent(Vote):
     """
 
     def answers(self, votes, noisy):
+        # of the votes themselves, which the answers then tell
         spent = np.cumsum(np.exp(-np.abs(2 * votes - self.teachers) / 2))
         return self.labels(noisy)[spent <= 8 * math.exp(-self.teachers / 2) + 0.05]
 
@@ -578,11 +587,13 @@ def largest_step(steps, x, label):
 
 
 def _target(train, words=None, score=None):
+    # one sentence, on one line
     words = words or " ".join(type(train).__doc__.split())
     return Target(train, train.claim, words, score)
 
 
 def _estimator(kind, **settings):
+    # the classes are public; noise that can be drawn again
     model = kind(**settings, classes=(0, 1), noise_seed=0)
     words = f"dpnotes.{kind.__name__}"
     return Target(model, lambda: model.fit(*table()).profile_, words)

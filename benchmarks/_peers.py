@@ -27,6 +27,7 @@ def diffprivlib(split, *, epsilons, C, releases):
     for epsilon in epsilons:
         for setting in C:
             scores = []
+            # each release with noise of its own
             for seed in range(releases):
                 model = LogisticRegression(
                     epsilon=epsilon,
@@ -49,6 +50,7 @@ def jax_privacy(scores, *, cases, deltas):
 
     found = []
     for case in range(cases):
+        # its two ways to choose a threshold
         sides = {}
         for name, strategy in (
             ("Bonferroni", auditing.Bonferroni()),
@@ -75,6 +77,7 @@ def dp_ebm(epsilon, delta, seed, X, y):
         epsilon=epsilon,
         delta=delta,
         feature_types=["continuous"] * X.shape[1],
+        # public bounds of the columns
         privacy_bounds=np.tile([-1.0, 1.0], (X.shape[1], 1)),
         random_state=seed,
     ).fit(X, y)
@@ -95,6 +98,7 @@ def logistic(epsilon, delta, seed, X, y):
     """Rows are shortened to the norm."""
     from diffprivlib.models import LogisticRegression
 
+    # a little shorter than the norm, which it checks in its own rounding
     X = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True) * (1 + 1e-9), 1)
     model = LogisticRegression(epsilon=epsilon, data_norm=1.0, random_state=seed)
     return model.fit(X, y)
@@ -121,8 +125,10 @@ def tables(arrays, *, splits, models, epsilons, delta):
     found = []
     for place in range(splits):
         X, y, X_test = (arrays[f"{name}{place}"] for name in ("X", "y", "X_test"))
+        # queries are shortened as the rows were
         norms = np.linalg.norm(X_test, axis=1, keepdims=True)
         for name in models:
+            # it has two classes only
             if name == "DP-EBM" and y.max() > 1:
                 continue
             queries = X_test
@@ -136,7 +142,9 @@ def tables(arrays, *, splits, models, epsilons, delta):
 
 
 if __name__ == "__main__":
+    # of versions, and of fits that have not converged
     warnings.filterwarnings("ignore")
     side, path, given = sys.argv[1:]
+    # nothing else is to be printed: what is, is read as the answer
     made = globals()[side](np.load(path), **json.loads(given))
     print(json.dumps(made))

@@ -95,6 +95,7 @@ def literal(votes, membership):
     """Algorithm 1 as printed: epsilon after each query, from the moments of orders 1
     to 32 of all records.
     """
+    # partitions, of which each has one teacher of the record
     k = len(votes)
     alpha = np.zeros((len(membership), len(ORDERS)))
     spent = []

@@ -40,6 +40,7 @@ BUDGETS = (1.0, 3.0, 10.0, 30.0, 120.0)  # seconds, of the curve
 
 def fraction(delta, claim):
     """The largest part of the claim's delta that a lower bound reaches."""
+    # no division by a claim of 0
     claimed = np.maximum(claim.delta(EPSILONS), 1e-12)
     return float(np.max(np.asarray(delta(EPSILONS)) / claimed))
 
@@ -109,6 +110,7 @@ def faults():
 def sound():
     for seed in range(100):
         for name, target in SOUND.items():
+            # estimators take seconds a fit
             slow = hasattr(target.train, "fit")
             if slow and seed >= 10:
                 continue
@@ -137,6 +139,7 @@ def strategies():
 
 def shown(result, x, label):
     """Scores of a result for a record."""
+    # of estimators what their attributes say
     if hasattr(result, "coef_"):
         along = float(np.ravel(result.coef_[-1] @ x)[0])
         return [along, along + float(result.intercept_[-1])]
@@ -201,6 +204,7 @@ def methods():
     """
     delta = 0.02
     cancer = dpnotes.data.load("breast_cancer")
+    # columns in [-1, 1], then rows in the unit ball
     rows = 2 * np.asarray(cancer.X_train[:200, :8], dtype=np.float64) - 1
     X, y = ClipNorm().fit_transform(rows), cancer.y_train[:200].astype(np.int64)
     how = {"classes": (0, 1), "answers": 8, "noise_seed": 0}

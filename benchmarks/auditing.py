@@ -25,6 +25,7 @@ from dpnotes.auditing import audit_scores
 
 from ._common import RESULTS, asked, options, table
 
+# of each kind, with a record and without; and audits of each
 RUNS, REPEATS = (50, 100, 300, 1000, 3000), 12
 # at most 2.5 % is lost between two of them
 DELTAS = [0.0, 1e-5, 1e-3, 0.005, 0.01, *np.geomspace(0.02, 0.8, 150).tolist()]
@@ -47,6 +48,7 @@ def spiked(g, n):
 
 def drawn(g, n):
     """Whether a record was drawn, seen through some noise."""
+    # a gap that the noise never closes
     shown = 5.0 * (g.random(n) < BAGGING.advantage)
     return shown + g.normal(size=n) / 5, g.normal(size=n) / 5
 
@@ -63,6 +65,7 @@ def descended(g, n):
     as long as the clipping norm.
     """
     noise = g.normal(size=(2, n, STEPS))
+    # the record is in some of the batches
     noise[0] += g.random((n, STEPS)) < RATE
     return tuple(np.log1p(RATE * np.expm1(noise - 0.5)).sum(axis=2))
 
@@ -100,6 +103,7 @@ def bounds(sizes, repeats, python):
     for name, (draw, quantity, truth) in CASES.items():
         for size in sizes:
             for seed in range(repeats):
+                # both libraries get the same scores
                 sides = draw(np.random.default_rng([seed, size]), size)
                 started = time.perf_counter()
                 report = audit_scores(*sides, random_state=seed)

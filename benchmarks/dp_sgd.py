@@ -36,6 +36,7 @@ COMMON = {"clipping_norm": 1.0, "learning_rate": 0.1, "seed": 3}
 def opacus(mode, network, size, *, noise):
     """One step of opacus on a batch, on the device of the network."""
     sgd = torch.optim.SGD(network.parameters(), lr=COMMON["learning_rate"])
+    # the same arithmetic: a mean over the expected batch
     settings = {
         "noise_multiplier": noise,
         "max_grad_norm": COMMON["clipping_norm"],
@@ -68,6 +69,7 @@ def opacus(mode, network, size, *, noise):
 def fit(network, X, y, **settings):
     """Weights of a copy of the network after some steps of ours."""
     fitted = fit_dp_sgd_network(
+        # each call starts from the same weights
         lambda generator: copy.deepcopy(network),
         X.cpu().numpy(),
         y.cpu().numpy(),
@@ -87,6 +89,7 @@ def race(job, network, X, y, ours, *, size, steps, bar):
 
     def several(step):
         for _ in range(steps):
+            # gathering is a part of a step, as with us
             batch = torch.from_numpy(generator.permutation(len(X))[:size]).to(X.device)
             step(X[batch], y[batch])
 
@@ -99,6 +102,7 @@ def race(job, network, X, y, ours, *, size, steps, bar):
         theirs.append(partial(several, step))
     seconds, _ = timed(mine, *theirs, repeats=7, device=X.device.type)
     fast, *slow = [each / steps for each in seconds]
+    # the peer is its fastest mode on this network
     best = int(np.argmin(slow))
     others = [
         f"{mode} {1e3 * each:.1f}" for mode, each in zip(MODES, slow, strict=True)
@@ -122,14 +126,17 @@ def difference(network, X, y):
     """Largest difference of any weight after one step of ours and of opacus,
     relative to the largest change.
     """
+    # beyond the rounding of float32
     network = copy.deepcopy(network).double()
     X = X.double()
     before = copy.deepcopy(network.state_dict())
+    # a whole batch, so that the streams have no part
     ours = fit(network, X, y, noise_multiplier=0.0, sample_rate=1.0, steps=1)
     opacus("hooks", network, len(X), noise=0.0)(X, y)
     largest = apart = 0.0
     for name, value in network.named_parameters():
         after = value.detach()
+        # opacus wraps the module
         name = name.removeprefix("_module.")
         largest = max(largest, float((after - before[name]).abs().max()))
         apart = max(apart, float((after - ours[name].to(X.device)).abs().max()))
@@ -142,6 +149,7 @@ def rows(small, device):
     generator = torch.Generator().manual_seed(0)
     X = torch.rand(12_000, 784, generator=generator) / 28
     y = torch.randint(10, (12_000,), generator=generator)
+    # of no hidden layer: the same model on both sides
     linear = multilayer_perceptron((784,), 10, hidden=(), generator=generator)
     mine = partial(
         fit_dp_sgd_linear,

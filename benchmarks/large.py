@@ -32,6 +32,7 @@ def rows(small, device):
     data = f"{RANDOM}, {len(X):,} x {COLUMNS}"
     held = X.nbytes / 2**20
     said = []
+    # of what they take without privacy
     for peer in LogisticRegression(), HistGradientBoostingClassifier(random_state=0):
         seconds, peak, score = measured(peer, X, y)
         name = type(peer).__name__

@@ -53,6 +53,7 @@ def race(job, data, fit, bar, *, sample, l2, device, other=None, **how):
         repeats=5 if models > 1 else 1,
         device=device,
     )
+    # a binary model of scikit-learn has a row of weights
     weights = np.stack([np.squeeze(model.coef_) for model in others])
     votes = np.stack([model.predict(queries) for model in others])
     gap = float((fits.votes(queries)[:sample] != votes).mean())
@@ -90,6 +91,7 @@ def subsets_of_mnist(small, device):
     """Job 1: 256 multinomial regressions of 234 x 784."""
     source, X, y, queries = mnist()
     models, sample = (32, 4) if small else (256, 16)
+    # disjoint subsets
     order = np.random.default_rng(0).permutation(len(X))
     subsets = order[: models * 234].reshape(models, 234)
     data = source, X, y, queries, subsets
@@ -127,6 +129,7 @@ def repeats_on_mnist(small, device):
     fit = partial(fit_perturbed_logistic, X, y, **how)
     # not far from all optima
     start = fit(linear=noise).weights[0]
+    # where somebody without a warm start begins
     zero = np.zeros((10, 784), np.float32)
     (fast, slow, batched, limit), (ours, one, bare, _) = timed(
         lambda: fit(linear=noise),
@@ -172,6 +175,7 @@ def teachers_on_adult(small, device):
     source, X, y, queries = adult()
     models, sample = (200, 40) if small else (1000, 100)
     rng = np.random.default_rng(0)
+    # every record is in two teachers
     halves = [rng.permutation(32_500).reshape(500, 65) for _ in range(2)]
     subsets = np.concatenate(halves)[:models]
     # scikit-learn refuses a single class
@@ -190,6 +194,7 @@ def shadow_models(small, device):
     found = data.load(name)
     X, queries = found.X_train.astype(np.float64), found.X_test.astype(np.float64)
     models, sample = (100, 10) if small else (1000, 100)
+    # half of the records are in each model, as the attack asks
     generator, half = np.random.default_rng(0), len(X) // 2
     subsets = [np.sort(generator.permutation(len(X))[:half]) for _ in range(models)]
     task = name, X, found.y_train, queries, subsets
@@ -216,6 +221,7 @@ def votes_on_adult(small, device):
     models = random_models(M, X.shape[1])
 
     def loop():
+        # as small as votes of two classes can be
         table = np.empty((M, len(X)), np.uint8)
         for k in range(M):
             np.greater(X @ models.weights[k] + models.intercept[k], 0, out=table[k])
@@ -228,6 +234,7 @@ def votes_on_adult(small, device):
         repeats=5,
         device=device,
     )
+    # a multiplication and an addition for each weight and query
     limit *= 2 * X.size * M / OPERATIONS
     for seconds, against, bar in (
         (limit, "its products at full speed", 0.5),

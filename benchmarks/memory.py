@@ -33,6 +33,7 @@ def rows(small, device):
     pictures, images, digits, _ = mnist()
     rng = np.random.default_rng(0)
     many = random_models(2500 if small else 25_000, X.shape[1])
+    # so many that all votes at once would be seen
     wide = queries[:16_000].astype(np.float64)
     job = f"2b. vote counts of {len(many.weights):,} models on {len(wide):,} queries"
     yield row(job, table, 16, lambda: many.vote_counts(wide, device="cpu"))
@@ -53,6 +54,7 @@ def rows(small, device):
 
     yield row("1. 64 regressions 234 x 784 x 10, float32", pictures, 20, softmax)
 
+    # as the paper scales its records
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
     labels = (y > 0).astype(np.int64)
     job = "4b. SGD, 8 seeds x 101 on Adult, float64"

@@ -44,6 +44,7 @@ def rows(small, device):
     labels = draw.integers(10, size=len(images))
     for name, *sizes in JOBS:
         models, size, epochs = sizes[small]
+        # the same function for both engines
         build = cnn if name.startswith("CNN") else mlp
         subsets = draw.integers(len(images), size=(models, ROWS))
         engine = choose_engine(
@@ -75,6 +76,7 @@ def rows(small, device):
             repeats=3,
             device=device,
         )
+        # of all weights, though their orders of summation differ
         apart = [
             float((value - theirs.parameters[key]).abs().max())
             for key, value in ours.parameters.items()

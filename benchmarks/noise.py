@@ -30,6 +30,7 @@ from dpnotes.methods import (
 from ._common import RESULTS, options, table
 from .utility import prepared
 
+# one budget for all methods, so that no one is noisier than the other
 BUDGET = {"epsilon": 3.0, "delta": 1e-5}
 ENOUGH = 0.0005  # standard error of a difference of accuracies
 SECONDS = 200.0  # of one comparison
@@ -53,9 +54,11 @@ def estimators(data, split):
     for kind in (ModelSensitivity, LossPerturbation):
         yield kind.__name__, kind(**BUDGET, l2=1 / (C * n), **LINEAR)
     run = {"sample_rate": 1.0, "steps": 50}
+    # as the estimator would choose it; full batches, whose noise is smallest
     sigma = accounting.dp_sgd_noise_multiplier(*BUDGET.values(), **run)
     model = DPSGD(noise_multiplier=sigma, learning_rate=10.0, device="cpu", **run)
     yield "DPSGD", model
+    # the others take long on ten classes, or are of two
     if data == "digits":
         return
     for kind in (ModelSensitivity, LossPerturbation):
@@ -78,12 +81,14 @@ def comparisons():
             def fits(count, seed, model=model, X=X, y=y, X_test=X_test, y_test=y_test):
                 found = []
                 for i in range(count):
+                    # a seed for each release, none used twice
                     own = None if seed is None else seed * 10**6 + i
                     fitted = model.set_params(noise_seed=own).fit(X, y)
                     found.append(fitted.score(X_test, y_test))
                 return np.array(found)
 
             yield name, data, fits
+    # votes of one set of teachers: the noise alone differs
     shards = fit_shards(X, y, n_classes=10, n_models=100, seed=0, device="cpu")
     counts = shards.vote_counts(X_test)
     for name, settings in VOTES.items():

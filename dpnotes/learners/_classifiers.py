@@ -83,6 +83,7 @@ class DecisionClassifier(ClassifierMixin, BaseEstimator):
         # scikit-learn's own checks, and its words for what they find
         X, y = validate_data(self, X, y, dtype=self._dtypes)
         check_classification_targets(y)
+        # sorted, as scikit-learn has them
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < least:
             raise ValueError(
@@ -92,6 +93,7 @@ class DecisionClassifier(ClassifierMixin, BaseEstimator):
 
     def _queries(self, X: Any) -> Features:
         """Checked features of what the fitted classifier is asked."""
+        # before anything is said of the queries
         check_is_fitted(self)
         return np.asarray(validate_data(self, X, dtype=self._dtypes, reset=False))
 
@@ -180,10 +182,12 @@ class LogisticClassifier(LinearClassifier):
             range.
         """
         X, codes, classes = self._records(X, y)
+        # one model of all rows
         models = self.fit_many(
             X, codes, np.arange(len(X))[None], n_classes=len(classes)
         )
         self.classes_ = classes
+        # of the one model
         self.coef_, self.intercept_ = models.weights[0], models.intercept[0]
         self.n_iter_ = int(models.iterations[0])
         return self
@@ -410,6 +414,7 @@ class NetworkClassifier(LogitClassifier):
         -------
         FittedNetworks
         """
+        # in the shape that the network takes
         images = self.as_images(X)
         networks = fit_networks(
             lambda generator: self._network(images.shape[1:], n_classes, generator),
@@ -450,6 +455,8 @@ class NetworkClassifier(LogitClassifier):
             If the architecture is unknown or does not suit the shape, or ``initial``
             does not fit.
         """
+        # the weights from the generator are drawn even where they are replaced, so that
+        # the stream stays the same
         network = self._network(image_shape, n_classes, generator)
         if self.initial is not None:
             load_weights(network, self.initial, new_last_layer=self.new_last_layer)
@@ -461,6 +468,7 @@ class NetworkClassifier(LogitClassifier):
         # a function of the caller's, with no settings but these
         if callable(self.architecture):
             return self.architecture(image_shape, n_classes, generator=generator)
+        # with the settings that this architecture has
         make, names = ARCHITECTURES[
             check.one_of("architecture", self.architecture, tuple(ARCHITECTURES))
         ]

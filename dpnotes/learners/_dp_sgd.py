@@ -189,6 +189,7 @@ def fit_dp_sgd_linear(
     repeats = None if n_repeats is None else check.at_least("n_repeats", n_repeats, 1)
     kind = check.float_dtype(dtype, X)
     where = choose_device(device)
+    # a copy, which the sums change
     data = torch.tensor(X, dtype=getattr(torch, kind.name), device=where)
     settings = Settings(
         data,
@@ -219,7 +220,9 @@ def fit_dp_sgd_linear(
         return [held[:, :, :d], held[:, :, d]]
 
     batch = int(settings.expected_batch)
+    # shared rows are held once for all models
     rows = 0 if shared_batches else batch
+    # of one model: its rows, five copies of its weights and four of its logits
     numbers = rows * d + 5 * classes * (d + 1) + 4 * classes * batch
     group = Group(np.arange(n_models), train, kind.itemsize * numbers + 1, chunk=chunk)
     weights = np.empty((n_models, classes, d), kind)
@@ -357,6 +360,7 @@ def fit_dp_sgd_network(
         )
     where = choose_device(device)
     data = torch.tensor(images, device=where)
+    # PyTorch wants int64 for classes
     codes = torch.tensor(np.asarray(labels, dtype=np.int64), device=where)
     settings = Settings(
         data,
@@ -374,6 +378,7 @@ def fit_dp_sgd_network(
     losses = []
     for model in range(len(settings.noise)):
         network = build(torch_generator(settings.seed, model, WEIGHTS))
+        # drawn on the CPU, trained on the device
         network = network.to(where, data.dtype).to(memory_format=image_layout(where))
         # has seen no example
         template = deepcopy(network).cpu().eval()
@@ -400,6 +405,7 @@ def _train(
 ) -> float:
     """Train in place; give the mean loss over the examples of the last epoch."""
     trained = [value for value in network.parameters() if value.requires_grad]
+    # made once for all steps
     clipped = clipped_sums(network)
     most = micro_batch_size(network, torch.zeros_like(images[:1]))
     # sum of the losses in the last epoch, and number of its examples
@@ -556,6 +562,7 @@ class Settings:
             Makes the progress that is saved after each epoch.
         """
         device = weights[0].device
+        # of one model, so that noise is drawn for all tensors together
         sizes = [value.numel() // len(models) for value in weights]
         optimizer = self.optimizer.over(weights)
         saved = None if progress is None else progress(optimizer)
@@ -629,11 +636,13 @@ def planned_batches(
         blocks = []
         counts = []
         for _ in range(min(ahead, steps - start)):
+            # batches of one step, each of its own size
             drawn = [next(draw) for draw in draws]
             sizes = np.array([len(rows) for rows in drawn])
             # [len(draws), largest batch]
             count = np.arange(sizes.max()) < sizes[:, None]
             block = np.zeros(count.shape, np.int64)
+            # model after model, each from the left
             block[count] = np.concatenate(drawn)
             counts.append(count)
             blocks.append(block.ravel())
@@ -697,6 +706,7 @@ class GaussianNoise:
             numbers = torch.from_numpy(self._normal(math.prod(self._shape)))
             return numbers.view(self._shape).to(self._device).mul_(self._std)
         if self._device.type == "cpu":
+            # each generator fills a row, in float64
             drawn = np.empty(self._shape)
             for generator, row in zip(self._generators, drawn, strict=True):
                 generator.standard_normal(out=row)

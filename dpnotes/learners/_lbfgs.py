@@ -212,6 +212,7 @@ class RowProblems:
         size = ROW_BLOCK
         if self.rows.is_cuda or len(flat) > NARROW:
             size = len(self.rows)
+        # without the rows of zeros that made them sixteen
         columns = v.shape[0] * v.shape[1]
         if size >= len(self.rows):
             Z = torch.mm(flat, self.rows.mT)[:columns]
@@ -245,6 +246,7 @@ class RowProblems:
             return G, G
         if not self.centred:
             return _through_blocks(G, self.inverse), G
+        # along a common shift of all classes only the penalty bends
         mean = G.mean(1, keepdim=True)
         D = _through_blocks(G - mean, self.inverse)
         return D.sub_(D.mean(1, keepdim=True)).add_(mean / self.penalty), G
@@ -446,6 +448,7 @@ def minimise(
     Byrd, Nocedal, Schnabel (1994), Theorem 2.2 (compact form); Bach (2010),
     arXiv:0910.4627, Lemma 1 (the bound).
     """
+    # logits are carried along from here on
     v, dual, Z = problems.first()
     P = Z.softmax(1)
     g, g_dual = problems.gradient(P, v, dual)
@@ -465,6 +468,7 @@ def minimise(
                 problems.keep(left)
                 history.keep(left)
         D, D_dual = history.direction(g, g_dual)
+        # the one forward product of an iteration
         dZ = problems.logits(D, D_dual)
         derivative = (D * g_dual).flatten(1).sum(1)
         step = _newton_step(

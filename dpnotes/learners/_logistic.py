@@ -160,6 +160,7 @@ class LogisticModels:
         for _, queries, Z in self._blocks(X, device):
             codes = _largest(Z)
             votes = [(codes == code).sum(0) for code in range(1, self.n_classes)]
+            # counted on the device, which sends numbers instead of votes
             others = torch.stack(votes, 1).cpu().numpy()  # [queries, C - 1]
             counts[queries, 1:] += others
             counts[queries, 0] += len(Z) - others.sum(1)
@@ -174,6 +175,7 @@ class LogisticModels:
         """
         where = choose_device(device)
         M, d = len(self), self.weights.shape[-1]
+        # of two classes one row, which decides by its sign
         weights = self.weights.reshape(M, -1, d)
         intercept = self.intercept.reshape(M, -1)
         C = weights.shape[1]
@@ -184,6 +186,7 @@ class LogisticModels:
             block = torch.tensor(X[queries], device=where, dtype=kind)
             size = max(1, budget // (C * len(block) * self.weights.itemsize))
             for models in slices(M, size):
+                # classes of several models are rows of one product
                 W = torch.tensor(weights[models], device=where).flatten(0, 1)
                 b = torch.tensor(intercept[models], device=where).flatten()[:, None]
                 with full_float32():
@@ -284,6 +287,7 @@ class Fits:
             np.zeros(shape[0], np.int64),
         )
         fit_groups(groups, results, device=self.device)
+        # the bound is the same for all models, whichever way they were fitted
         converged = gradient_norm <= self.tolerance
         if failed := int((~converged).sum()):
             warnings.warn(
@@ -400,6 +404,7 @@ def softmax_groups(fits: Fits, l2: float, *, intercept: bool) -> list[Group]:
     order = fits.subsets.by_size()
     d = fits.X.shape[1]
     C = fits.n_classes
+    # by size alone, so that no other model has a part in it
     modes = [_mode(int(size), d, C, fits.max_iterations) for size in sizes[order]]
     groups = []
     for mode in ("span", "batch", "alone"):
@@ -409,6 +414,7 @@ def softmax_groups(fits: Fits, l2: float, *, intercept: bool) -> list[Group]:
         most = int(sizes[models].max())
         held, touched = _bytes(most, d, C, fits.dtype.itemsize, mode=mode)
         fit = partial(_fitted, fits, l2=l2, intercept=intercept, mode=mode)
+        # its preconditioner is of one data set
         chunk = 1 if mode == "alone" else fits.chunk
         groups.append(Group(models, fit, held, touched, chunk))
     return groups
@@ -432,6 +438,7 @@ def _mode(m: int, d: int, C: int, max_iterations: int) -> str:
 
 def _bytes(m: int, d: int, C: int, itemsize: int, *, mode: str) -> tuple[int, int]:
     """Bytes that one model holds, and those that a CPU should keep in cache."""
+    # steps and changes of the gradient
     pairs = 2 * HISTORY
     if mode == "span":
         held = m * d + 2 * m * m + (2 * pairs + 10) * C * m
@@ -465,8 +472,10 @@ def _problems(
     """Problems of some models, and their sizes [k] in the dtype of the fit."""
     C = fits.n_classes
     indices, inside = fits.subsets.padded(models)
+    # not as a batch of one: rows are shared by the columns
     rows = fits.rows(indices[0] if mode == "alone" else indices)
     labels = fits.labels(indices)
+    # objectives are sums over rows, tolerances are of means
     sizes = torch.from_numpy(fits.subsets.sizes[models]).to(rows)
     penalty = l2 * sizes[:, None, None]
     targets = targets_of(labels, C, rows.dtype)
@@ -572,14 +581,18 @@ def fit_perturbed_logistic(
     l2 = positive("l2", l2)
     linear = _finite("linear", linear, (R, C, d))
     if start is None:
+        # the optimum without the linear term
         groups = softmax_groups(fits, l2, intercept=False)
         start = fits.run(groups, (1, C, d)).weights[0]
+    # all models share the rows
     A = fits.rows(fits.subsets.indices)
     penalty = l2 * n
     targets = targets_of(fits.labels(fits.subsets.indices), C, A.dtype)[None]
+    # broadcast to all models, not copied
     W0 = torch.tensor(_finite("start", start, (C, d))).to(A)
     inverse = None
     if pays(n, d, columns=R * C, blocks=C, saved=SAVED_AFTER_START):
+        # in float32, which is exact enough for a preconditioner
         ridge = A.new_tensor([penalty]).float()
         inverse = inverse_blocks(A.float(), ridge, W=W0.float()).to(A)
 
@@ -600,10 +613,12 @@ def fit_perturbed_logistic(
             inverse=inverse,
             centred=True,
         )
+        # of a sum over rows
         limit = A.new_full((len(B),), fits.tolerance * n)
         W, norm, count = minimise(problems, limit, max_iterations=fits.max_iterations)
         return W, torch.zeros_like(W[:, :, 0]), norm / n, count
 
+    # iterates, directions and history; probabilities and logits of the rows
     held = fits.dtype.itemsize * (48 * linear[0].size + 6 * C * n)
     chunk = fits.chunk
     if chunk is None and fits.device.type == "cpu":

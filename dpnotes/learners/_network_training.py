@@ -67,6 +67,7 @@ def apply_crop_flips(images: Tensor, kinds: Tensor) -> Tensor:
     ``top`` and ``left`` pixels into the padded image; ``(0 * 9 + 4) * 9 + 4`` does not
     change the image.
     """
+    # place by place, from the kind
     height, width = images.shape[2:]
     places, left = kinds // OFFSETS, kinds % OFFSETS
     mirrored, top = places // OFFSETS, places % OFFSETS
@@ -97,6 +98,7 @@ def is_chain(network: nn.Module) -> bool:
     """
     if type(network) is not nn.Sequential:
         return False
+    # the first may be a flattening of whole examples
     layers = list(network)
     if layers and type(layers[0]) is nn.Flatten:
         flatten = layers.pop(0)
@@ -112,6 +114,7 @@ def is_chain(network: nn.Module) -> bool:
 
 
 def _of_chain(template: nn.Module) -> Gradients:
+    # by name, as the weights are
     layers = dict(template.named_children())
 
     def gradients(
@@ -214,6 +217,7 @@ class Training:
                 "augmentation must be None or 'crop-flip', got"
                 f" augmentation={self.augmentation!r}"
             )
+        # pictures have three axes beside that of examples
         if self.augmentation and self.images.ndim != 4:
             raise ValueError(
                 "augmentation='crop-flip' needs images [n, channels, height, width],"
@@ -305,10 +309,12 @@ def _alone(start: Start, training: Training) -> tuple[Weights, list[Tensor], Ste
     own differentiation.
     """
     where = training.images.device
+    # where its convolutions are fastest
     network = start.network.to(where).to(memory_format=image_layout(where)).train()
     trained: list[Tensor] = [p for p in network.parameters() if p.requires_grad]
 
     def step(rows: Tensor, changes: Tensor | None, number: int) -> Callable[[], Tensor]:
+        # gradients are not added to those of the step before
         for parameter in trained:
             parameter.grad = None
         logits = network(training.take(rows, changes).flatten(0, 1))
@@ -374,6 +380,7 @@ def _epoch(
     """Rows of the next epoch and their augmentation [M, longest], filled up with
     each model's first row, unchanged.
     """
+    # padding is a row that exists
     orders = torch.stack([start.rows[:1].expand(longest) for start in starts])
     kinds = torch.zeros_like(orders)
     for order, kind, start in zip(orders, kinds, starts, strict=True):
@@ -419,6 +426,7 @@ def choose_engine(
     str
         ``"loop"`` or ``"batched"``.
     """
+    # a choice of the caller is kept
     if check.one_of("engine", engine, ENGINES) != "auto":
         return engine
     if n_models == 1 or batch_size >= GPU_BATCH:
@@ -466,6 +474,7 @@ def groups(
         by_memory = free_bytes(device) // (2 * bytes_per_model)
         least = min(CHAIN_MODELS if is_chain(network) else OTHER_MODELS, by_memory)
         n_threads = 1
+    # models step together, so they need equally many steps
     batches = -(-sizes // batch_size)
     found = []
     for count in np.unique(batches):
@@ -562,6 +571,7 @@ def check_alone(network: nn.Module, example: Tensor) -> None:
     examples = torch.rand(shape, dtype=example.dtype, generator=generator)
     examples = examples.to(example.device)
     training = network.training
+    # rounding depends on the size of a batch
     tolerance = torch.finfo(example.dtype).eps ** 0.5
     for mode in (True, False):
         network.train(mode)
@@ -597,6 +607,7 @@ def check_network(
         )
     check_alone(network, example)
     n_classes, n_values = try_example(network, example)
+    # class codes beyond the logits
     if labels.min() < 0 or labels.max() >= n_classes:
         raise ValueError(
             f"labels must hold class codes of the network, 0..{n_classes - 1}, got"
@@ -626,6 +637,7 @@ def load_weights(
         entry is not finite, or there is no linear layer.
     """
     named = dict(network.named_parameters())
+    # what the given weights do not decide
     kept = _last_layer(network) if new_last_layer else frozenset()
     unknown = sorted(set(weights) - set(named))
     if unknown:
@@ -640,6 +652,7 @@ def load_weights(
     for name in set(weights) - kept:
         value = torch.as_tensor(weights[name])
         own = named[name]
+        # an architecture with other layers, or other classes
         if value.shape != own.shape:
             raise ValueError(
                 f"initial[{name!r}] must have shape {tuple(own.shape)}, got"

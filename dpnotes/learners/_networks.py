@@ -108,6 +108,7 @@ class Networks:
 
         together = vmap(alone, in_dims=(0, None))
         for models in slices(len(self), QUERY_MODELS if batched else 1):
+            # a few models at a time, which a GPU holds
             weights = {k: v[models].to(where) for k, v in self.parameters.items()}
             first = next(iter(weights.values()))
             rows = []
@@ -256,6 +257,7 @@ def fit_networks(
     chosen = row_subsets(subsets, n=len(images))
     factors = epoch_factors(schedule, check.at_least("epochs", epochs, 1))
     rates = check.positive("learning_rate", learning_rate) * factors
+    # all layers would be new
     if new_last_layer and initial is None:
         raise ValueError(
             "new_last_layer=True needs the weights of the other layers, got"
@@ -265,6 +267,7 @@ def fit_networks(
     # the device gets no rows that no model uses
     used, places = np.unique(chosen.indices, return_inverse=True)
     rows = torch.split(torch.from_numpy(places), chosen.sizes.tolist())
+    # bytes are trained on in float32
     dtype = torch.float64 if images.dtype == np.float64 else torch.float32
     seed = check.at_least("seed", seed, 0)
     first = check.at_least("first", first, 0)
@@ -282,6 +285,7 @@ def fit_networks(
     network = start(0).network.eval()
     example = engines.as_pixels(torch.tensor(images[:1]), dtype)
     n_classes, n_activations = check_network(network, example, labels)
+    # batched models would share them
     check_buffers(network)
     training = engines.Training(
         torch.from_numpy(images[used]).to(where),
@@ -304,6 +308,7 @@ def fit_networks(
     fitted = {}
     for name, one in network.named_parameters():
         fitted[name] = torch.empty(len(chosen), *one.shape, dtype=one.dtype)
+    # of the last epoch
     losses = np.empty(len(chosen))
     for models in groups:
         memory = memory_named(len(models), size, where)

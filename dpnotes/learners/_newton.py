@@ -218,11 +218,13 @@ def minimise(
     active = Active(tolerance, max_iterations, problems.v, problems.b)
     for iteration in range(max_iterations + 1):
         r, variance = problems.residual()
+        # before a step: a start at the minimum takes no iteration
         if active.finish(iteration, problems.gradient(r), problems.v, problems.b):
             break
         if (left := active.left()) is not None:
             problems.keep(left)
             r, variance = r[left], variance[left]
+            # of the models that are left, for their step
             problems.gradient(r)
         _damped(problems, *problems.step(r, variance), r)
     v, b, norms = active.results
@@ -233,6 +235,7 @@ def _damped(problems: Newton, dv: Tensor, db: Tensor, df: Tensor, r: Tensor) -> 
     """Go along the step, halved until the objective falls by a fraction of what its
     derivative promises.
     """
+    # where the step starts
     before = problems.objective(problems.f, problems.v, problems.b)
     # of two nearly equal objectives
     rounding = 4 * torch.finfo(before.dtype).eps * before.abs()
@@ -247,6 +250,7 @@ def _damped(problems: Newton, dv: Tensor, db: Tensor, df: Tensor, r: Tensor) -> 
         high = ~(problems.objective(f, v, b) <= enough)
         if not bool(high.any()):
             break
+        # each model has its own length
         t = torch.where(high, t / 2, t)
     problems.f, problems.v, problems.b = f, v, b
 
@@ -330,6 +334,7 @@ def fit_binary_logistic(
     # records of class 1
     second = np.add.reduceat(fits.y[rows.indices], np.cumsum(sizes) - sizes)
     groups = []
+    # of one class alone, an intercept has no finite minimum
     constant = (second == 0) | (second == sizes)
     if intercept and constant.any():
         fit = partial(_constant, second=second == sizes, fits=fits)
@@ -353,6 +358,7 @@ def _constant(
     """Models whose subset holds one class alone, the second or the first: the limit
     of the intercept, no iterations.
     """
+    # weights, gradient norm and iterations
     zeros = torch.zeros(len(some), dtype=fits.kind)
     intercept = torch.where(torch.from_numpy(second[some]), torch.inf, -torch.inf)
     return zeros[:, None].expand(-1, fits.X.shape[1]), intercept, zeros, zeros
@@ -370,6 +376,7 @@ def _fitted(
     indices, inside = fits.subsets.padded(models)
     A = fits.rows(indices)
     labels = fits.labels(indices).to(A.dtype)
+    # objectives are sums over rows, tolerances are of means
     sizes = torch.from_numpy(fits.subsets.sizes[models]).to(A)
     counts = None if inside.all() else torch.from_numpy(inside).to(A)
     problems = engine(A, labels, penalty=l2 * sizes, counts=counts, intercept=intercept)

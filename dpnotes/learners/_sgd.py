@@ -121,6 +121,7 @@ class Architecture:
         their distribution.
         """
         generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
+        # layer by layer, as the parameters are ordered
         drawn = []
         for units, inputs in self.shapes:
             # an intercept is no input here
@@ -318,6 +319,7 @@ def fit_sgd(
         records = check.codes("neighbours", neighbours, shape=shape, n=n)
     changed = _replacement(replacement, X, codes, records)
     kind = check.float_dtype(np.float64 if dtype is None and len(records) else dtype, X)
+    # refuses what has no such network
     model = Architecture(X.shape[1], hidden, output)
     order, init = _run_seeds(init_seeds, n_runs, random_state)
     check.at_least("steps", steps, 1)
@@ -336,6 +338,7 @@ def fit_sgd(
     rates = step_rates(learning_rate, steps)
     where = choose_device(device)
     table = _table(X, codes, changed, kind, empty, where)
+    # drawn on the CPU for any device
     first = initial_weights(model, initial, init)
     # numbers that one run holds: weights, one batch, and its logits, or activations
     # with two temporaries of the same size
@@ -478,6 +481,7 @@ def _table(
     if empty is not None:
         # the intercept's feature, too: no gradient at all
         padded[np.asarray(empty, dtype=np.bool_)] = 0
+    # of the replacement
     label = np.full(1, changed[1], dtype)
     arrays = padded, y.astype(dtype), instead, label
     return _Table(*(torch.from_numpy(values).to(device) for values in arrays))
@@ -581,6 +585,7 @@ class _Runs:
         # models that no batch has parted from the unmodified one are that one, to the
         # last digit
         models = np.pad(np.where(visits > 0, columns, 0), ((0, 0), (1, 0)))
+        # in the order of the neighbours again
         final = self._parameters()[np.arange(R)[:, None], models]
         if done in checkpoints:
             recorded.append(final[:, 0])
@@ -590,6 +595,7 @@ class _Runs:
     def _places(self, orders: NDArray[np.int32]) -> Integers:
         """Places [R, S] of the replaced records in each run's order [R, n]."""
         places = np.empty((len(orders), len(self._records)), dtype=np.int64)
+        # one array for all runs: an order is as long as the data
         inverse = np.empty(orders.shape[1], dtype=np.int64)
         for index, order in enumerate(orders):
             inverse[order] = np.arange(len(order))

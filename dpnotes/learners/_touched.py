@@ -90,6 +90,7 @@ class TouchedVotes:
         self._n_teachers = check.at_least("n_teachers", n_teachers, 1)
         most = ("the largest code", 255)
         self._n_classes = check.at_least("n_classes", n_classes, 2, most=most)
+        # checked here, because a GPU does not name what is out of range
         rows = np.asarray(membership)
         if rows.ndim != 2 or 0 in rows.shape or rows.dtype.kind not in "iu":
             raise ValueError(
@@ -160,7 +161,9 @@ class TouchedVotes:
                 f" {given.min()}..{given.max()}"
             )
         codes = given.astype(np.uint8, copy=False)
+        # with all votes in, those for the last class follow from the others
         complete = not given.size or int(given.max()) < self._n_classes
+        # PyTorch warns of memory that it may not write to
         host = torch.from_numpy(codes if codes.flags.writeable else codes.copy())
         found: list[Tensor] = []
         for part in slices(codes.shape[2], self._queries):

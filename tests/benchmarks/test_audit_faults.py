@@ -15,7 +15,9 @@ from dpnotes.lab import audits
 from dpnotes.lab.store import published_store
 
 X, Y = table()
+# along the axis where the records have least, and opposite to its class
 QUIET, FAR = (np.eye(D)[-1], 0), (-np.eye(D)[0], 1)
+# longer in L1 than in L2
 DENSE = (np.array([-1, 1, 1, 1, 1, 1]) / D**0.5, 1)
 BY_HAND = {  # canary and runs, where another canary or more runs than most need
     "early stopping": (FAR, 150),
@@ -80,6 +82,7 @@ def test_a_fault_falls_to_an_attack_by_hand(name):
     record, runs = BY_HAND.get(name, (QUIET, 300 if target.score else 150))
     with_, without = neighbours(target.claim(), record)
     members = released(target, with_, runs, 0, record)
+    # seeds that the others have not used
     others = released(target, without, runs, 10**6, record)
     assert audit_scores(members, others, claim=target.claim()).p_value < 2e-3
 
@@ -122,6 +125,7 @@ def test_what_the_last_weights_show():
     ):
         expected = whole.claim().delta(epsilons)
         np.testing.assert_allclose(whole.shown(epsilons), expected, rtol=1e-4)
+    # of ten sampled steps something is lost
     several = Descent(steps=10, rate=0.3, noise=1.0)
     assert several.shown(np.zeros(1)) < 0.95 * several.claim().advantage
     # an intercept hides a part of a gradient
@@ -135,6 +139,7 @@ def kept(part):
 
 def test_kept_rows_are_of_these_trainings_and_claims():
     faults, sound = kept("faults"), kept("sound")
+    # as many as the page tells of
     assert (len(FAULTS), len(SOUND)) == (31, 10)
     for row in faults.to_dict("records"):
         target = FAULTS[row["training"]]
@@ -149,6 +154,7 @@ def test_kept_rows_are_of_these_trainings_and_claims():
     for level in (0.05, 0.01):
         refuted = (sound["p_value"] <= level).sum()
         assert clopper_pearson(refuted, len(sound))[0] <= level
+    # from what is claimed down to what can be seen
     seen = kept("visible").set_index("training")
     assert (seen["seen"] < seen["last"]).all()
     assert (seen["last"] < seen["accounted"]).all()

@@ -15,6 +15,7 @@ from benchmarks import __main__ as main, _common, boosted_trees, sgd
 
 @pytest.fixture(scope="module", autouse=True)
 def one_thread():
+    # times and bytes are claimed of one thread
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -81,6 +82,7 @@ def test_both_sides_agree_on_the_data_sets(job, monkeypatch):
 
 
 def agree(job, monkeypatch):
+    # results alone are looked at
     monkeypatch.setattr(_common, "CALL_ONCE", True)
     rows = list(main.JOBS[job](True, "cpu"))
     assert all(min(row.ours, row.other) > 0 for row in rows)
@@ -104,6 +106,7 @@ def test_one_model_of_eight_that_votes_the_opposite_is_noticed():
     ours, one, other = np.where(turned, 1 - votes, votes)
     _, gap, allowed = boosted_trees.agreement(ours, one, other)
     assert gap <= allowed <= 0.05
+    # one model of eight is wrong everywhere
     ours[3] = 1 - ours[3]
     _, gap, allowed = boosted_trees.agreement(ours, one, other)
     assert gap > allowed
@@ -139,6 +142,7 @@ def test_rows_give_way_to_the_same_job_data_machine_and_device_only(
         about = {"machine": "n", "commit": "c"}
         monkeypatch.setattr(_common, "provenance", lambda: about)
     elif changed:
+        # a row of other data, device or job
         new[changed] = "other"
     _common.keep(path, [new, {**new, "ours": 1 / 3}], main.KEY)
     found = pd.read_csv(path, dtype=str)["ours"].tolist()
@@ -158,6 +162,7 @@ def test_ctrl_c_keeps_the_finished_jobs_and_says_how_to_go_on(
         yield from job(small, device)
         raise KeyboardInterrupt
 
+    # the second of three is stopped
     monkeypatch.setattr(main, "JOBS", {"1": job, "3": stops, "4": job})
     before = path.read_bytes()
     for options, said in {

@@ -14,7 +14,9 @@ from dpnotes.lab.head_to_head.tables import losses
 
 
 def test_bounds_of_epsilon_are_read_as_the_best_they_imply():
+    # at some deltas the bound is exact, at others it says nothing
     deltas = [0.0, 1e-5, 0.01, 0.2]
+    # mu = 2
     exact = gaussian(sigma=0.5)
     bounds = [0.0] + [float(exact.epsilon(delta)) for delta in deltas[1:]]
     assert auditing.theirs(bounds, deltas, "mu") == pytest.approx(2.0, rel=1e-6)
@@ -96,6 +98,7 @@ def test_one_side_repeats_and_the_other_does_not():
     "name", ["gaussian", "laplace", "pure", "bagging", "sampled", "soft_vote", "gnmax"]
 )
 def test_bounds_are_not_below_an_explicit_pair(name):
+    # the exact ones are tight, and no bound is below
     [row] = tightness.tightness(4, (name,))
     assert row["below"] == 0
     assert row["worst_delta"] < (1.001 if row["exactness"] == "exact" else 1e4)
@@ -137,6 +140,7 @@ def test_rows_are_short_and_prepared_one_by_one():
 
 
 def test_all_methods_have_as_many_settings_and_the_same_budgets(rows):
+    # a model without privacy has no budget
     private = rows[rows["method"] != "no privacy"]
     counts = private.groupby(["data", "method", "delta", "adjacency", "epsilon"]).size()
     # tables, epsilons, (methods x deltas x adjacencies + DP-SGD)
@@ -165,6 +169,7 @@ def test_diffprivlib_is_asked_in_its_own_python(stand_in):
 def test_sealed_tables_are_those_of_the_hash(monkeypatch, tmp_path):
     assert len(real_tables.lists()["sealed"]) >= 12
     changed = tmp_path / "tables.toml"
+    # the target of one table is changed
     text = real_tables.LISTS.read_text()
     changed.write_text(text.replace('"smoker"', '"ban"'))
     monkeypatch.setattr(real_tables, "LISTS", changed)
@@ -177,6 +182,7 @@ def test_models_lose_what_they_are_behind_the_best_private_one(monkeypatch):
     rows = pd.DataFrame(real_tables.of_table("product", [600, 6]))
     assert set(rows["epsilon"]) == {1.0, 3.0, np.inf}
     one = rows[rows["epsilon"] == 3.0].set_index("model")
+    # of one epsilon, beside the models without privacy
     lost = losses(rows[rows["epsilon"] != 1.0]).set_index("model")
     assert set(lost.index) == set(real_tables.OURS)
     for measure, sign in (("auc", -1), ("log_loss", 1)):
@@ -185,6 +191,7 @@ def test_models_lose_what_they_are_behind_the_best_private_one(monkeypatch):
 
 
 def test_bounds_are_rounded_outwards_to_two_digits():
+    # up for an upper bound, down for a lower one
     assert real_tables.rounded(1234.0, up=True) == 1300.0
     assert real_tables.rounded(-0.0561, up=False) == pytest.approx(-0.057)
     assert real_tables.rounded(0.0, up=True) == 0.0

@@ -45,6 +45,7 @@ def test_shapes_randomness_and_examples_apart(make, shape):
     assert torch.equal(weights, same)
     assert not torch.equal(weights, others)
     assert weights.isfinite().all()
+    # three examples, of which one is looked at alone
     images = torch.randn(3, *shape, generator=seeded())
     with torch.no_grad():
         logits = first(images)
@@ -59,6 +60,7 @@ def test_shapes_randomness_and_examples_apart(make, shape):
 
 def test_shortcut_takes_every_second_place_and_adds_empty_channels():
     network = residual_network(generator=seeded()).double()
+    # the first of the second stage, with half the sides and twice the channels
     block = next(layer for layer in network if getattr(layer, "stride", 0) == 2)
     for parameter in block.parameters():
         nn.init.zeros_(parameter)  # the branch gives zeros
@@ -135,6 +137,7 @@ def test_the_classifier_offers_every_architecture():
         model = NetworkClassifier((3, 32, 32), architecture=name, **how)
         parameters = model.fit(rows, np.arange(12) % 10).networks_.parameters
         assert sum(value[0].numel() for value in parameters.values()) == size
+    # the right name without a shape, and a wrong name
     for wrong in ("convolutional", "resnet"):
         with pytest.raises(
             ValueError,

@@ -17,6 +17,7 @@ def mixed_data(n=400, seed=0):
     last two exclude each other.
     """
     rng = np.random.default_rng(seed)
+    # of three categories, two of which have indicators
     kind = rng.integers(3, size=n)
     X = np.column_stack(
         [
@@ -95,6 +96,7 @@ def test_without_ties_the_trees_are_those_of_scikit_learn(depth):
     rng = np.random.default_rng(1)
     # scikit-learn takes float32
     X = rng.normal(size=(900, 6)).astype(np.float32).astype(float)
+    # which no single split explains
     y = (X[:, 0] * X[:, 1] + 0.5 * X[:, 2] + 0.3 * rng.normal(size=900) > 0).astype(int)
     subsets = [rng.choice(600, size=size) for size in (400, 250, 251)]  # with repeats
     fitted = fit_boosted_trees(X, y, subsets, n_trees=12, depth=depth, device="cpu")
@@ -123,6 +125,7 @@ def test_votes_confidence_and_blocks_follow_from_the_logits(monkeypatch):
 
 def test_one_class_and_rows_that_are_alike():
     X, y = mixed_data(40)
+    # no split tells them apart
     X[:4] = X[0]
     of_one = np.flatnonzero(y == 1)[:5]
     fitted = fit_boosted_trees(X, y, [of_one, np.arange(4), [2]], n_trees=3)
@@ -146,6 +149,7 @@ def test_neighbouring_and_huge_numbers_are_split(low, high):
 
 def test_classifier():
     X, y = mixed_data()
+    # labels of any kind
     names = np.array(["no", "yes"])[y]
     model = BoostedTreesClassifier(n_trees=15, depth=2, device="cpu").fit(
         X[:300], names[:300]

@@ -22,6 +22,7 @@ from dpnotes.learners import (
 
 N, EPOCHS = 26, 4
 IMAGES = np.random.default_rng(0).normal(size=(N, 3, 8, 8)).astype(np.float32)
+# all classes in each subset
 LABELS = np.arange(N) % 3
 SUBSETS = [range(0, N, 2), range(16)]  # two batches an epoch each
 NETWORKS = {
@@ -45,6 +46,7 @@ class Memory:
     """
 
     def __init__(self, stop=10**9):
+        # saved and loaded so often, and the number of states after which it stops
         self.states, self.saved, self.loaded, self.left = {}, 0, 0, stop
 
     def load(self, training):
@@ -55,8 +57,10 @@ class Memory:
 
     def save(self, training, state, *, last):
         file = io.BytesIO()
+        # through bytes: a tensor that is changed later must not change the state
         torch.save(state(), file)
         self.states[training] = file.getvalue()
+        # a last state is one that need not be continued
         assert last == (state()["done"] in (EPOCHS, 3 * EPOCHS))
         self.saved += 1
         if self.saved == self.left:
@@ -109,6 +113,7 @@ FITS = {
 
 def same(one, other):
     np.testing.assert_array_equal(one.loss, other.loss)
+    # not even the last bit
     for name, value in one.parameters.items():
         assert value.numpy().tobytes() == other.parameters[name].numpy().tobytes(), name
 
@@ -182,6 +187,7 @@ def test_a_state_of_another_torch_code_or_device_is_refused_with_a_word(
     if change == "torch":
         monkeypatch.setattr(torch, "__version__", "2.0.0")
     elif change == "code":
+        # as if a module of the package had changed
         monkeypatch.setattr(checkpoints, "_code", lambda: "0" * 10)
     else:
         monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "VSX")
@@ -213,6 +219,7 @@ def test_secret_noise_is_kept_by_no_checkpoint():
     model = DPSGD(noise_multiplier=1.0, network=network, **run)
     model.fit(IMAGES.reshape(N, -1), LABELS)
     assert not checkpoint.states
+    # noise that can be drawn again
     model.noise_seed = 0
     model.fit(IMAGES.reshape(N, -1), LABELS)
     assert len(checkpoint.states) == 1

@@ -29,6 +29,7 @@ SETTINGS = {
 }
 
 
+# the batches that a learner draws for its first model
 def drawn(n, rate, steps):
     return list(itertools.islice(dp_sgd_batches(n, sample_rate=rate, seed=3), steps))
 
@@ -43,6 +44,7 @@ def test_poisson_batches_are_independent_coins():
     """
     n, rate, steps = 20, 0.3, 20_000
     batches = drawn(n, rate, steps)
+    # which rows are in which batch
     member = np.zeros((steps, n))
     for row, batch in zip(member, batches, strict=True):
         assert len(set(batch.tolist())) == len(batch)
@@ -60,6 +62,7 @@ def test_poisson_batches_are_independent_coins():
 
     assert misfit(rate) > 1e-3
     assert misfit(rate * 1.05) < 1e-3
+    # of the fraction of batches that hold a row
     error = np.sqrt(rate * (1 - rate) / steps)
     assert abs(member.mean(0) - rate).max() < 4.5 * error  # 20 rows
     together = (member.T @ member / steps)[np.triu_indices(n, 1)]

@@ -24,6 +24,7 @@ def seeded(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
+# a layer whose gradient comes from two places
 class Twice(nn.Module):
     def __init__(self):
         super().__init__()
@@ -33,6 +34,7 @@ class Twice(nn.Module):
         return self.layer(torch.tanh(self.layer(x)))
 
 
+# one weight in two layers
 class Tied(nn.Module):
     def __init__(self):
         super().__init__()
@@ -60,6 +62,7 @@ NETWORKS = {
     ),
     "twice": (Twice, (4,)),
     "tied": (Tied, (4,)),
+    # a layer that overwrites what the one before has given
     "in place": (
         lambda: nn.Sequential(nn.Linear(4, 4), nn.ReLU(inplace=True), nn.Linear(4, 4)),
         (4,),
@@ -69,6 +72,7 @@ NETWORKS = {
 
 def problem(name, b=7):
     make, shape = NETWORKS[name]
+    # other numbers than those of the weights
     x = torch.randn(b, *shape, generator=seeded(1), dtype=torch.float64)
     return make().double(), x, torch.arange(b) % 4
 
@@ -97,6 +101,7 @@ def test_equals_one_example_at_a_time(name, layout):
         x = x.contiguous(memory_format=layout)
     _, norms = plain(network, x, y, 1.0)
     between = float(torch.stack(norms).median())  # some are clipped and some are not
+    # the last clips nothing
     for norm in (between, 0.1 * between, float("inf")):
         sums, losses = clipped_sums(network)(x, y, norm)
         expected, _ = plain(network, x, y, norm)
@@ -109,6 +114,7 @@ def test_equals_one_example_at_a_time(name, layout):
 
 def test_frozen_parameters_have_no_part():
     network, x, y = problem("residual")
+    # of some layers, and of one bias
     frozen = next(network.children())
     for parameter in [*frozen.parameters(), network[-1].bias]:
         parameter.requires_grad_(False)
@@ -130,6 +136,7 @@ def test_a_network_beyond_the_dtype_gives_no_gradient():
 
 def test_norms_are_those_of_float64():
     """Equal entries of many units: added up in float32 they are wrong by 3e-5."""
+    # of a layer with 300 units, and its bias
     gradients = [torch.full((2, 300, 900), 0.1), torch.zeros(2, 300)]
     expected = 0.1 * np.sqrt(270_000)
     assert float(gradient_norms(gradients)[0]) == pytest.approx(expected, rel=1e-6)
@@ -250,6 +257,7 @@ def test_no_micro_batch_changes_a_model(digits, dtype, monkeypatch):
     digits = digits[0].astype(dtype), digits[1]
     tolerance = 1e-11 if dtype is np.float64 else 2e-5  # rounding over 6 steps
     whole = fit(digits, noise_multiplier=0.5)
+    # one example at a time, some, and all
     for budget in (1, 10**5, 10**9):
         monkeypatch.setattr(clipping, "CPU_BUDGET", budget)
         again = fit(digits, noise_multiplier=0.5)
@@ -266,6 +274,7 @@ class Remembers(nn.Sequential):
 
 def test_nothing_that_a_network_saw_is_kept(digits):
     def build(generator):
+        # no reader of a released model finds records in it
         return Remembers(nn.Flatten(), nn.Linear(64, 3))
 
     fitted = fit_dp_sgd_network(build, *digits, **SETTINGS)

@@ -26,9 +26,12 @@ def far_records(shape, dtype):
     """Records [..., *shape]: sizes up to the largest number, in several directions."""
     finfo = torch.finfo(dtype)
     root = float(np.sqrt(finfo.max))
+    # the smallest number there is
     subnormal = finfo.tiny * finfo.eps
     sizes = [0.0, subnormal, finfo.tiny, 1 / root, 1.0, 1 / finfo.eps]
+    # squares of the last two are beyond the dtype
     sizes += [root**0.5, 0.99 * root, 1.01 * root, finfo.max]
+    # entries of all signs and sizes
     drawn = torch.randn(shape, generator=torch.Generator().manual_seed(2), dtype=dtype)
     alone = torch.zeros(shape, dtype=dtype)
     alone.view(-1)[0] = 1
@@ -40,6 +43,7 @@ def check_moves(sums, x, y, norm):
     """Largest move over the norm by any far record in the place of the first."""
     # what the addition may round
     room = B**2 * torch.finfo(x.dtype).eps / 2
+    # without the record
     rest = sums(x[1:], y[1:], norm)
     largest = 0.0
     for far in far_records(x.shape[1:], x.dtype):
@@ -55,6 +59,7 @@ def check_moves(sums, x, y, norm):
 
 def test_a_thread_that_leaves_changes_no_precision_under_another_one():
     before = torch.get_float32_matmul_precision()
+    # each thread waits until the other has come or gone
     first, second, left = (threading.Event() for _ in range(3))
     seen = []
 

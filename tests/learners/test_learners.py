@@ -20,8 +20,10 @@ X, Y = load_digits(return_X_y=True)
 X, PAIR = X[:400] / 64, (Y[:400] > 4).astype(int)
 Y = Y[:400]
 GENERATOR = np.random.default_rng(0)
+# with fewer rows than features, and with more: other engines fit them
 SHORT = [GENERATOR.permutation(400)[: 31 + k % 3] for k in range(M)]
 LONG = [GENERATOR.permutation(400)[: 199 + k % 2] for k in range(M)]
+# linear terms, one of each model
 NOISE = GENERATOR.normal(size=(M, 10, 64))
 
 
@@ -65,6 +67,7 @@ def of(function):
     return fit
 
 
+# the GPU has a test of its own
 CPU = {"device": "cpu"}
 SOFTMAX = {"n_classes": 10, "l2": 1e-2, "tolerance": 1e-9, **CPU}
 NETS = {"epochs": 2, "batch_size": 16, "learning_rate": 1e-2, "seed": 3, **CPU}
@@ -81,16 +84,19 @@ SGD = {"steps": 30, "batch_size": 16, "learning_rate": 0.5, **CPU}
 MANY = {  # how each function is told of k models
     "short": lambda k: {"subsets": SHORT[:k]},
     "long": lambda k: {"subsets": LONG[:k]},
+    # without noise and with noise, side by side in one chunk
     "noises": lambda k: {"noise_multiplier": [0.0, 0.5, 1.0, 2.0, 0.0][:k]},
     "noise": lambda k: {"noise_multiplier": [0.5] * k},
     "linear": lambda k: {"linear": NOISE[:k]},
     "runs": lambda k: {"n_runs": k},
 }
 LEARNERS = {
+    # in the span of the rows, and in the weights
     "softmax, short": Learner(
         learners.fit_multinomial_logistic, "short", SOFTMAX | {"intercept": True}
     ),
     "softmax, long": Learner(learners.fit_multinomial_logistic, "long", SOFTMAX),
+    # the linear system of a step has the size of the rows, or of the weights
     "binary, dual": Learner(
         learners.fit_binary_logistic, "short", {"l2": 1e-2, **CPU}, pair=True
     ),
@@ -107,6 +113,7 @@ LEARNERS = {
         lambda trees: trees.logits(X, **CPU),
         pair=True,
     ),
+    # all models in one program, or one after the other
     "networks, batched": Learner(
         of(learners.fit_networks), "short", NETS | {"engine": "batched"}, weights
     ),
@@ -127,6 +134,7 @@ LEARNERS = {
     "SGD": Learner(
         learners.fit_sgd, "runs", SGD, lambda runs: runs.all_weights, pair=True
     ),
+    # copies of the data set, of which each has another record in one place
     "SGD, neighbours": Learner(
         learners.fit_sgd,
         "runs",
@@ -157,6 +165,7 @@ def test_a_model_depends_neither_on_the_others_nor_on_the_chunk(name):
     # the last is without noise, as the first is, where there are several noises
     for other in together[1 : M - 1]:
         assert np.abs(other - together[0]).max() > 1e-6
+    # without the models that come after
     np.testing.assert_allclose(numbers(name, 2), together[:2], atol=tolerance)
     for chunk in (1, 2, M) if LEARNERS[name].chunks else ():
         np.testing.assert_allclose(numbers(name, chunk=chunk), together, atol=tolerance)
@@ -168,14 +177,17 @@ def test_global_state_and_inputs_are_left_alone_and_the_seed_decides(name):
     rows = X.copy()
     # data sets are handed out read-only; a warning would be an error here
     rows.setflags(write=False)
+    # a learner that drew from global state would change it
     torch_state, threads = torch.get_rng_state(), torch.get_num_threads()
     first = numbers(name, X=rows)
     assert torch.equal(torch.get_rng_state(), torch_state)
     assert np.array_equal(np.random.get_state()[1], state)  # noqa: NPY002
     assert torch.get_num_threads() == threads
+    # and one that read it would give something else now
     torch.manual_seed(99)
     np.testing.assert_array_equal(numbers(name, X=rows), first)
     if "SGD" in name or "networks" in name:
+        # where there is chance, the seed decides it
         seed = {"random_state" if name.startswith("SGD") else "seed": 77}
         assert not np.array_equal(numbers(name, **seed), first)
     # by default float64, whatever X is
@@ -198,6 +210,7 @@ def test_empty_records_count_in_the_expected_batch(name, momentum):
     """
     records = {"X": X[:300], "y": Y[:300], "momentum": momentum}
     more = numbers(name, n_records=400, **records)
+    # the same expected batch by fewer records, or by a smaller rate
     for rate, n in ((0.75, 300), (0.1875, 75)):
         same = numbers(name, n_records=n, learning_rate=rate, **records)
         np.testing.assert_allclose(more, same, atol=1e-11)
@@ -249,6 +262,7 @@ def test_gpu_equals_cpu(gpu, name):
     there = numbers(name, device="cuda", **changes)
     np.testing.assert_allclose(there, numbers(name, **changes), atol=tolerance)
     if "DP-SGD" in name and LEARNERS[name].chunks:
+        # noise of a GPU is of a model, whatever the chunk
         noisy = [numbers(name, device="cuda", chunk=chunk) for chunk in (1, M)]
         np.testing.assert_allclose(noisy[0], noisy[1], atol=1e-10)
 
@@ -260,6 +274,7 @@ class Mixing(nn.Module):
         return x - x.mean(0, keepdim=True)
 
 
+# a network that its learner must refuse
 def with_layer(*layers):
     return lambda generator: nn.Sequential(nn.Flatten(), *layers)
 
@@ -284,6 +299,7 @@ SUBSETS = [
     ),
     ({"subsets": [[0, 1], [0.5]]}, "integer row indices, got float64 at 1"),
 ]
+# of both learners of DP-SGD
 NOISY = [
     ({"steps": 0}, "steps must be >= 1, got steps=0"),
     ({"seed": -1}, "seed must be >= 0"),
@@ -327,6 +343,7 @@ NOISY = [
         "training( of model 0)? diverged",
     ),
 ]
+# of all learners of networks
 IMAGES = [
     (
         {"y": np.zeros(5, int)},
@@ -368,6 +385,7 @@ IMAGES = [
         r"logits \[n, n_classes\], got shape \(1, 2, 32\)",
     ),
 ]
+# what each learner refuses, and the words that name it
 BAD = {
     "softmax, short": [
         *ROWS,
@@ -440,6 +458,7 @@ BAD = {
         ),
     ],
     "networks, loop": [
+        # what is refused before an engine is chosen is tried once
         *IMAGES[7:],
         ({"learning_rate": 1e300}, "training of model 0 diverged"),
     ],
@@ -528,6 +547,7 @@ BAD = {
     ids=lambda value: None,
 )
 def test_bad_input_is_named(name, change, message, monkeypatch):
+    # as on a machine without one
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ValueError, match=message):
         fit(name, **change)
@@ -556,6 +576,7 @@ def test_settings_of_the_wrong_kind_are_named(name, change, message):
     "name", [name for name in LEARNERS if LEARNERS[name].chunks and "loop" not in name]
 )
 def test_a_chunk_beyond_the_memory_is_named(name, monkeypatch):
+    # less than any model needs
     monkeypatch.setattr("dpnotes.learners._devices.free_bytes", lambda device: 10)
     with pytest.raises(MemoryError, match=r"chunk=\d models of .* need .* GB"):
         fit(name, chunk=M)
@@ -575,6 +596,7 @@ def test_chunks_cover_all_models_within_the_budget_and_nearly_equally(
     assert chunk == 1 or chunk * size <= _devices.CPU_BUDGET * threads
     # one chunk fewer would break the budget: nothing is gained by smaller ones
     if len(parts) > 1:
+        # of the models that the caches hold
         most = max(1, _devices.CPU_BUDGET * threads // size)
         assert (len(parts) - 1) * most < n_models
 
@@ -594,7 +616,9 @@ def test_own_choice_is_kept_and_checked(monkeypatch):
 def test_what_an_iteration_reads_decides_on_a_cpu_and_what_is_held_bounds_it(
     monkeypatch,
 ):
+    # 16 quarters of a MiB are the budget
     assert _devices.chunk_size(64, 10**6, HERE, touched=2**18, n_threads=1) == 16
+    # half of it for the models, the rest for what a step makes of them
     monkeypatch.setattr(_devices, "free_bytes", lambda device: 8_000_000)
     assert _devices.chunk_size(64, 10**6, HERE, touched=2**18, n_threads=1) == 4
 

@@ -31,6 +31,7 @@ def gradient(X, y, W, b, *, l2, linear=0.0):
     more.
     """
     P = softmax(X @ W.T + b, axis=1)
+    # probabilities less targets
     P[np.arange(len(y)), y] -= 1
     return P.T @ X / len(y) + l2 * W + linear / len(y), P.mean(axis=0)
 
@@ -133,6 +134,7 @@ def test_large_logits_do_not_hide_the_last_step():
     """The loss of a record is far below the rounding of its logit: the objective
     must still see that a step is good.
     """
+    # a draw, found by search
     rows = [[0, 2, -2, -1, 0, 3, 2, 0], [0, 1, 1, 3, 1, -1, 0, 1]]
     subset = [[0, 0, 0, 0, 0, 0, 1, 1]]
     how = {"l2": 0.01, "tolerance": 1e-9, "device": "cpu"}
@@ -146,6 +148,7 @@ def test_the_step_is_damped_where_a_whole_one_does_not_descend(monkeypatch):
     steps never arrive.
     """
     rng = np.random.default_rng(278)
+    # lengths over three orders of magnitude
     X = rng.normal(size=(40, 6)) * 10.0 ** rng.uniform(-1, 2, size=(40, 1))
     y = rng.integers(2, size=40)
     y[:2] = 0, 1

@@ -46,8 +46,10 @@ BUILDS = {
     "linear without bias": lambda g: _drawn(
         nn.Sequential(nn.Flatten(), nn.Linear(192, 3, bias=False), nn.Tanh()), g
     ),
+    # no engine may rely on a layer being used once
     "gated": lambda g: _drawn(_Gated(), g),
 }
+# for which there is an engine of products alone
 CHAINS = {"mlp", "linear without bias"}
 
 
@@ -74,6 +76,7 @@ def problem():
     rng = np.random.default_rng(0)
     labels = rng.integers(3, size=90)
     images = rng.normal(size=(90, *SHAPE)) * 0.3
+    # so that there is something to learn
     images[np.arange(90), 0, 2 * labels] += 1.0  # class c shows as a bright row 2c
     # 3, 1 and 3 batches an epoch, last batches of 9, 7, 16, 1 and 16 rows
     subsets = [rng.integers(90, size=size) for size in (41, 7, 48, 33, 16)]
@@ -108,6 +111,7 @@ def plain(build, problem, index, *, optimizer, schedule, augment):
             loss = nn.functional.cross_entropy(network(x[part]), y[part])
             loss.backward()
             descent.step()
+            # the mean over rows, not over batches
             losses.append(loss.item() * len(part))
         steps.step()
     return dict(network.named_parameters()), sum(losses) / len(rows)
@@ -149,6 +153,7 @@ def test_equals_the_same_training_written_out(problem, build, name, engine):
             # rounding
             np.testing.assert_allclose(found, value.detach(), atol=1e-9)
         assert fitted.loss[index] == pytest.approx(loss, rel=1e-8)
+    # in the order of the module
     assert list(fitted.parameters) == list(values)
 
 
@@ -156,6 +161,7 @@ def test_equals_the_same_training_written_out(problem, build, name, engine):
 def test_parameters_without_gradient_stay(problem, engine):
     def build(generator):
         network = BUILDS["mlp"](generator)
+        # one of a layer, so that none is frozen as a whole
         network[1].weight.requires_grad_(False)
         return network
 
@@ -184,6 +190,7 @@ def test_prediction_follows_from_the_weights_whatever_is_batched(problem, monkey
     assert fitted.votes(images[:0], device="cpu").shape == (20, 0)
     with pytest.raises(IndexError):
         fitted[20]
+    # which does not divide the 90 rows
     monkeypatch.setattr(networks, "QUERY_ROWS", 7)
     np.testing.assert_allclose(
         fitted.logits(images, device="cpu"), together, atol=1e-12
@@ -196,6 +203,7 @@ def test_which_networks_are_chains():
         name for name, build in BUILDS.items() if is_chain(build(generator))
     } == CHAINS
     shared = nn.Linear(4, 4)
+    # of a layer that is used twice, the gradients must be added
     assert not is_chain(nn.Sequential(shared, nn.ReLU(), shared))
     assert not is_chain(nn.Sequential(nn.Linear(4, 4), nn.Flatten()))
     assert not is_chain(nn.Sequential(nn.Flatten(2), nn.Linear(4, 4)))
@@ -227,6 +235,7 @@ def test_factors():
 
 def test_bytes_stand_for_fractions_of_255(problem):
     _, labels, subsets = problem
+    # so that every byte occurs
     pixels = np.random.default_rng(1).integers(256, size=(90, *SHAPE), dtype=np.uint8)
     floats = pixels.astype(np.float32) / 255
     logits = []
@@ -279,6 +288,7 @@ def test_weights_that_do_not_fit_are_named(problem):
         fit(five, ready | {"5.bias": torch.zeros(5)})
     tuned = fit(five, ready, new_last_layer=True)
     assert tuned.parameters["5.weight"].shape == (5, 5, 7)
+    # of which training would give no number
     broken = {name: value * float("nan") for name, value in ready.items()}
     with pytest.raises(ValueError, match=r"initial\['.*'\] must be finite"):
         fit(BUILDS["mlp"], broken)
@@ -304,6 +314,7 @@ def test_every_kind_equals_numpy_slicing():
 def test_kinds_are_uniform():
     """At a false-alarm rate of 1e-3."""
     kinds = draw_crop_flips(40_000, torch.Generator().manual_seed(2)).numpy()
+    # some 250 of each are expected
     assert stats.chisquare(np.bincount(kinds, minlength=KINDS)).pvalue > 1e-3
 
 
@@ -314,11 +325,13 @@ def test_classifier_follows_scikit_learn(problem):
     make = NetworkClassifier(
         SHAPE, channels=(4, 8), kernel_size=3, padding=1, epochs=15, learning_rate=1e-2
     )
+    # enough epochs to learn the bright rows
     model = make.set_params(random_state=0).fit(rows, names)
     assert model.score(rows, names) > 0.9
     probabilities = model.predict_proba(rows)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-6)
     assert (model.classes_[probabilities.argmax(axis=1)] == model.predict(rows)).all()
+    # the seed decides all
     again = make.fit(rows, names).predict_proba(rows)
     np.testing.assert_array_equal(again, probabilities)
     with pytest.raises(ValueError, match="has 784 pixels, but X has 192"):

@@ -21,6 +21,7 @@ SETTINGS = {
 
 def problem(n=43, d=6):
     rng = np.random.default_rng(n)
+    # rows of norm about 1, on which these steps do not diverge
     X = rng.normal(size=(n, d)) / np.sqrt(d)
     return X, (X[:, 0] + 0.3 * rng.normal(size=n) > 0).astype(int)
 
@@ -39,6 +40,7 @@ def plain_sgd(X, y, fitted, run, *, batch_size, learning_rate, steps, empty=(), 
     seed = int(fitted.order_seeds[run])
     stream = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
     while len(path) <= steps:
+        # of the records that are left over none is used in this epoch
         order = stream.permutation(n)
         for first in range(0, n - n % batch_size, batch_size):
             g_U, g_W = np.zeros_like(U), np.zeros_like(W)
@@ -98,6 +100,7 @@ def test_equals_a_plain_loop_for_any_shape_and_neighbours(data):
     }
     X, y = problem(n, d)
     replacement = data.draw(st.integers(0, n - 1))
+    # a record replaced by itself would change nothing
     others = [record for record in range(n) if record != replacement]
     neighbours = data.draw(st.lists(st.sampled_from(others), min_size=1, max_size=6))
     changed = (0.5 * X[replacement], 1) if data.draw(st.booleans()) else replacement
@@ -108,6 +111,7 @@ def test_equals_a_plain_loop_for_any_shape_and_neighbours(data):
     if isinstance(changed, tuple):
         features, label = changed
     for run in range(arguments["n_runs"]):
+        # the data set itself, then each neighbour by a run of its own
         ends = [plain_sgd(X, y, fitted, run, **arguments)[-1]]
         for record in neighbours:
             modified, labels = X.copy(), y.copy()
@@ -123,6 +127,7 @@ def test_equals_a_plain_loop_for_any_shape_and_neighbours(data):
 
 def test_empty_records_keep_their_places():
     X, y = problem()
+    # so that no batch is without one
     empty = np.arange(43) % 3 == 0
     fitted = fit_sgd(X, y, empty=empty, **SETTINGS)
     literal = plain_sgd(X, y, fitted, 2, empty=np.flatnonzero(empty), **SETTINGS)
@@ -152,6 +157,7 @@ def test_order_and_initialisation_vary_apart():
     for all runs leave the order.
     """
     X, y = problem()
+    # one seed of the weights for all runs
     fixed = fit_sgd(X, y, init_seeds=4, checkpoints=(0,), **SETTINGS)
     assert (fixed.trajectory[:, 0] == fixed.trajectory[0, 0]).all()
     assert len(np.unique(fixed.weights[:, 0])) == 5
@@ -185,7 +191,9 @@ def test_parameters_are_those_of_the_paper():
 def test_a_coarse_precision_of_the_caller_has_no_part():
     X, y = problem()
     X = X.astype(np.float32)
+    # at the precision of a caller who chose none
     expected = fit_sgd(X, y, **SETTINGS).weights
+    # products in bfloat16, if the learner did not see to it
     torch.set_float32_matmul_precision("medium")
     try:
         fitted = fit_sgd(X, y, chunk=2, **SETTINGS)

@@ -17,6 +17,7 @@ def plain(votes, membership, n_classes):
     sums = []
     for row in membership:
         total, running = 0, []
+        # with the integers of Python, which have no limit
         for q in range(queries):
             own = [int(votes[j, row[j], q]) for j in range(k)]
             total += (k - min(own.count(c) for c in range(n_classes))) ** 2
@@ -28,6 +29,7 @@ def plain(votes, membership, n_classes):
 def in_blocks(blocks, *arguments, **settings):
     """Votes whose blocks hold so many records and queries."""
     with pytest.MonkeyPatch.context() as patch:
+        # as for a small cache, which this machine need not have
         patch.setattr(TouchedVotes, "_blocks", lambda self: blocks)
         return TouchedVotes(*arguments, **settings)
 
@@ -53,6 +55,7 @@ def test_sums_equal_the_plain_ones_whatever_the_blocks(
     expected = plain(votes, membership, n_classes)
     how = {"n_teachers": 4, "n_classes": n_classes, "device": "cpu"}
     touched = in_blocks((records, width), membership, **how)
+    # calls of any lengths, also of none
     cut = int(generator.integers(queries + 1))
     found = [touched.add(votes[:, :, :cut]), touched.add(votes[:, :, cut:])]
     assert (np.concatenate(found) == expected.max(0)).all()
@@ -88,6 +91,7 @@ def test_sums_beyond_32_bits():
     touched = TouchedVotes(membership, n_teachers=1, device="cpu")
     found = [touched.add(votes) for _ in range(40)]
     assert (np.concatenate(found) == 90_000 * np.arange(1, 40_001)).all()
+    # in one block, whose sums no longer fit 32 bits
     wide = in_blocks((2, 600), np.zeros((2, 2000), int), n_teachers=1, device="cpu")
     assert wide.add(np.zeros((2000, 1, 600), np.uint8))[-1] == 600 * 2000**2 > 2**31
 
@@ -102,6 +106,7 @@ def test_stops_after_the_query_that_reaches_the_limit(blocks):
     middle, end = int(largest[7]), int(largest[-1])
     # reached just so, and missed by one
     for limit in (1, middle, middle + 1, end, end + 1):
+        # blocks that end before, at and after the query
         touched = in_blocks(blocks, membership, n_teachers=4, device="cpu")
         added = min(50, int(np.searchsorted(largest, limit)) + 1)
         assert (touched.add(votes, limit=limit) == largest[:added]).all()
@@ -110,6 +115,7 @@ def test_stops_after_the_query_that_reaches_the_limit(blocks):
 
 def test_read_only_votes_and_no_queries():
     votes = np.zeros((2, 2, 3), np.uint8)
+    # as NumPy reads a file that it maps
     votes.flags.writeable = False
     touched = TouchedVotes(np.zeros((1, 2), int), n_teachers=2, device="cpu")
     assert touched.add(votes).tolist() == [4, 8, 12]
