@@ -17,7 +17,8 @@ from scipy.special import expit
 from dpnotes.accounting import dp_sgd, gaussian, laplace
 from dpnotes.methods import DPSGD, Bagging, LossPerturbation, ModelSensitivity
 
-N, D = 60, 6
+N = 60
+D = 6
 NORM = 1.0  # public bound of a record
 
 
@@ -638,7 +639,8 @@ FAULTS = {
     for name, train in FAULTS.items()
 }
 # the engines themselves, described as what they are
-_one, _sampled = Descent(steps=1, noise=1.0), Descent(rate=0.3, steps=10, noise=1.0)
+_one = Descent(steps=1, noise=1.0)
+_sampled = Descent(rate=0.3, steps=10, noise=1.0)
 _moving = Descent(momentum=0.9, steps=10)
 SOUND = {
     "full gradients": _target(_one, "One step along the full gradient, with noise."),

@@ -57,7 +57,8 @@ def calibrations(small, device):
         return np.array(found)
 
     (fast, slow), (mine, other) = timed(ours, theirs, repeats=3)
-    low, high = np.min(mine / other), np.max(mine / other)
+    low = np.min(mine / other)
+    high = np.max(mine / other)
     yield Row(
         f"7. {len(pairs)} calibrations of DP-SGD",
         "no data",
@@ -112,7 +113,9 @@ def personal(small, device):
     """Job 3: the paper's sizes on Adult, one record yet to come; random votes (the
     cost does not depend on them).
     """
-    records, n, k = 16_280, 250, 100
+    records = 16_280
+    n = 250
+    k = 100
     queries, few = (512, 4) if small else (2048, 8)
     generator = np.random.default_rng(0)
     # from hard questions to unanimous ones

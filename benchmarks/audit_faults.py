@@ -206,7 +206,8 @@ def methods():
     cancer = dpnotes.data.load("breast_cancer")
     # columns in [-1, 1], then rows in the unit ball
     rows = 2 * np.asarray(cancer.X_train[:200, :8], dtype=np.float64) - 1
-    X, y = ClipNorm().fit_transform(rows), cancer.y_train[:200].astype(np.int64)
+    X = ClipNorm().fit_transform(rows)
+    y = cancer.y_train[:200].astype(np.int64)
     how = {"classes": (0, 1), "answers": 8, "noise_seed": 0}
     chosen = []
     for epsilon in (1.0, 4.0):

@@ -26,10 +26,12 @@ from dpnotes.auditing import audit_scores
 from ._common import RESULTS, asked, options, table
 
 # of each kind, with a record and without; and audits of each
-RUNS, REPEATS = (50, 100, 300, 1000, 3000), 12
+RUNS = (50, 100, 300, 1000, 3000)
+REPEATS = 12
 # at most 2.5 % is lost between two of them
 DELTAS = [0.0, 1e-5, 1e-3, 0.005, 0.01, *np.geomspace(0.02, 0.8, 150).tolist()]
-RATE, STEPS = 0.3, 10
+RATE = 0.3
+STEPS = 10
 BAGGING = bagging(n=100, subsample=20)
 DP_SGD = dp_sgd(noise_multiplier=1.0, sample_rate=RATE, steps=STEPS)
 

@@ -12,7 +12,10 @@ from dpnotes import DPSGD, LossPerturbation, NoisyBoosting
 
 from ._common import RANDOM, Row, peak_memory
 
-COLUMNS, SECONDS, TIMES = 50, 60.0, 4.0  # the limits: seconds, and memory over data
+# the table, and the limits: seconds, and memory over data
+COLUMNS = 50
+SECONDS = 60.0
+TIMES = 4.0
 
 
 def measured(model, X, y):

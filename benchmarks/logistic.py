@@ -121,7 +121,8 @@ def repeats_on_mnist(small, device):
     """Job 1c: loss perturbation, many noise vectors on one data set."""
     source, X, y, queries = mnist()
     n, repeats = (5000, 8) if small else (len(X), 100)
-    X, y = X[:n] / np.linalg.norm(X[:n], axis=1, keepdims=True), y[:n]
+    X = X[:n] / np.linalg.norm(X[:n], axis=1, keepdims=True)
+    y = y[:n]
     # about epsilon = 1
     noise = 14.0 * np.random.default_rng(0).normal(size=(repeats, 10, 784))
     noise = noise.astype(np.float32)
@@ -192,10 +193,12 @@ def shadow_models(small, device):
     """
     name = "breast_cancer"
     found = data.load(name)
-    X, queries = found.X_train.astype(np.float64), found.X_test.astype(np.float64)
+    X = found.X_train.astype(np.float64)
+    queries = found.X_test.astype(np.float64)
     models, sample = (100, 10) if small else (1000, 100)
     # half of the records are in each model, as the attack asks
-    generator, half = np.random.default_rng(0), len(X) // 2
+    generator = np.random.default_rng(0)
+    half = len(X) // 2
     subsets = [np.sort(generator.permutation(len(X))[:half]) for _ in range(models)]
     task = name, X, found.y_train, queries, subsets
     job = f"2d. {models} shadow models {half} x {X.shape[1]}, float64"

@@ -49,7 +49,8 @@ VOTES = {
 
 def estimators(data, split):
     """Name and estimator of each comparison on this table."""
-    n, answers = len(split[0]), len(split[2])
+    n = len(split[0])
+    answers = len(split[2])
     C = {"breast_cancer": 0.3, "digits": 0.1}[data]
     for kind in (ModelSensitivity, LossPerturbation):
         yield kind.__name__, kind(**BUDGET, l2=1 / (C * n), **LINEAR)

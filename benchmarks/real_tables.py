@@ -40,10 +40,14 @@ from .utility import BOUNDS
 KEPT = RESULTS / "head_to_head_real.csv"
 LISTS = Path(__file__).with_name("tables.toml")
 # delta is well below one over the records
-EPSILONS, DELTA, SPLITS = (1.0, 3.0), 1e-5, 3
+EPSILONS = (1.0, 3.0)
+DELTA = 1e-5
+SPLITS = 3
 OURS = ("NoisyBoosting", "DPSGD", "LossPerturbation", "ModelSensitivity", "ClassMeans")
 OTHERS = ("DP-EBM", "diffprivlib forest", "diffprivlib logistic")
-LEVELS, OFTEN = 30, 10  # of text: so many indicators, of levels that so many have
+# of text: so many indicators, of levels that so many have
+LEVELS = 30
+OFTEN = 10
 
 
 def lists():
@@ -82,10 +86,12 @@ def prepared(package, item, target, left_out):
         values = column.to_numpy(np.float64)
         # as somebody would who writes the bounds of a codebook
         low, high = np.nanquantile(values, [0.01, 0.99])
-        low, high = rounded(low, up=False), rounded(high, up=True)
+        low = rounded(low, up=False)
+        high = rounded(high, up=True)
         # a column that is nearly constant
         if low == high:
-            low, high = np.nanmin(values), np.nanmax(values)
+            low = np.nanmin(values)
+            high = np.nanmax(values)
         if low < high:
             parts.append(PublicScaler(low, high).fit_transform(values[:, None]))
     return np.hstack(parts), y

@@ -113,12 +113,14 @@ def race(job, task, dtype, *, seeds, records, device):
     if len(records):
         fit |= {"neighbours": records, "replacement": 0}
     runs = fit_sgd(task.X, task.y, **fit)
-    limited, bar = "a loop that only gathers its rows", 0.33
+    limited = "a loop that only gathers its rows"
+    bar = 0.33
     machine = rows_of(task, seeds, kind, device)
     if len(records):
         column = 1 + int(np.argmax(runs.distances[0]))
         record = int(records[column - 1])
-        limited, bar = "its products at full speed", 0.4
+        limited = "its products at full speed"
+        bar = 0.4
         machine = arithmetic(kind, device)
     # of the first run, which is checked
     initial = runs.architecture.initial(int(runs.init_seeds[0]))

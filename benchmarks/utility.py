@@ -26,7 +26,9 @@ from dpnotes.preprocessing import ClipNorm, PublicScaler
 
 from ._common import RESULTS, asked, options, table
 
-EPSILONS, DELTA, RELEASES = (1.0, 3.0), 1e-5, 20
+EPSILONS = (1.0, 3.0)
+DELTA = 1e-5
+RELEASES = 20
 # l2 = 1 / (C n), as in scikit-learn and diffprivlib
 # as many values as rates below, so that no method has more choice
 C = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0]

@@ -144,7 +144,8 @@ def _questions(
     """
     # complex numbers are in order of real part, then imaginary part
     pairs = np.empty(feature.shape, np.complex128)
-    pairs.real, pairs.imag = feature, threshold
+    pairs.real = feature
+    pairs.imag = threshold
     different, number = np.unique(pairs, return_inverse=True)
     return (
         number.reshape(feature.shape),
@@ -287,7 +288,8 @@ def fit_boosted_trees(
         return _boost(rows[own], labels[own], weight, rate=rate, **how)
 
     M = len(chosen)
-    inner, leaves = 2**depth - 1, 2**depth
+    inner = 2**depth - 1
+    leaves = 2**depth
     results = (
         np.empty(M, X.dtype),
         np.empty((M, n_trees, inner), np.int32),
@@ -312,7 +314,9 @@ def _boost(
     splits = all_splits(X)
     prior = ((weight * y).sum(1) / weight.sum(1)).clamp(CERTAIN, 1 - CERTAIN).logit()
     logit = prior[:, None].expand_as(y).clone()
-    features, thresholds, values = [], [], []
+    features = []
+    thresholds = []
+    values = []
     for _ in range(n_trees):
         chance = logit.sigmoid()
         residual = weight * (y - chance)
@@ -342,7 +346,8 @@ def all_splits(X: Tensor) -> Splits:
     model, of, place = rises.nonzero(as_tuple=True)
     column = torch.arange(len(model), device=X.device) - (each.cumsum(0) - each)[model]
     shape = (len(X), max(1, int(each.max())))
-    feature, below = of.new_zeros(shape), X.new_full(shape, torch.inf)
+    feature = of.new_zeros(shape)
+    below = X.new_full(shape, torch.inf)
     feature[model, column] = of
     below[model, column] = values[model, of, place]
     right = X.gather(2, feature[:, None].expand(-1, X.shape[1], -1)) > below[:, None]
@@ -385,7 +390,8 @@ def grow(
     total = torch.stack([residual.sum(1), weight.sum(1)], 1)[:, :, None]
     # [B, 2, nodes, C]: R_r and n_r
     part = torch.bmm(torch.stack([residual, weight], 1), right)[:, :, None]
-    features, thresholds = [], []
+    features = []
+    thresholds = []
     for level in range(depth):
         # sums of the children on the right; those on the left are what remains of their
         # parents'
@@ -434,7 +440,8 @@ def _bytes_per_model(X: Features, chosen: Subsets, depth: int) -> tuple[int, int
     of a tree reads.
     """
     values = np.sort(X[chosen.padded(chosen.by_size()[-1:])[0][0]], axis=0)
-    m, splits = len(values), int(np.count_nonzero(values[:-1] < values[1:]))
+    m = len(values)
+    splits = int(np.count_nonzero(values[:-1] < values[1:]))
     level = 2 ** (depth + 2) * (splits + 1)
     held = m * (splits + X.shape[1] + 8) + level
     return X.itemsize * held, X.itemsize * (m * splits + 1)

@@ -188,7 +188,8 @@ class LogisticClassifier(LinearClassifier):
         )
         self.classes_ = classes
         # of the one model
-        self.coef_, self.intercept_ = models.weights[0], models.intercept[0]
+        self.coef_ = models.weights[0]
+        self.intercept_ = models.intercept[0]
         self.n_iter_ = int(models.iterations[0])
         return self
 
@@ -385,7 +386,8 @@ class NetworkClassifier(LogitClassifier):
         fitted = self.fit_many(
             X, codes, np.arange(len(X))[None], n_classes=len(classes), seed=seed
         )
-        self.networks_, self.classes_ = fitted.networks, classes
+        self.networks_ = fitted.networks
+        self.classes_ = classes
         return self
 
     def fit_many(

@@ -50,7 +50,8 @@ class Active:
     def __init__(
         self, tolerance: Tensor, max_iterations: int, *results: Tensor
     ) -> None:
-        k, device = len(tolerance), tolerance.device
+        k = len(tolerance)
+        device = tolerance.device
         self.tolerance = tolerance
         self.max_iterations = max_iterations
         self.results = [torch.empty_like(each) for each in (*results, tolerance)]
@@ -193,7 +194,8 @@ class RowProblems:
     def first(self) -> tuple[Tensor, Tensor, Tensor]:
         """First iterate, its dual and its logits."""
         if self.start is None:
-            k, C = len(self.penalty), self.targets.shape[1]
+            k = len(self.penalty)
+            C = self.targets.shape[1]
             W = self.rows.new_zeros((k, C, self.rows.shape[-1]))
             Z = self.rows.new_zeros((k, C, self.rows.shape[-2]))
         else:
@@ -333,7 +335,9 @@ class SpanProblems(RowProblems):
         self.ratio = self.gram.new_full((len(self.rows),), math.sqrt(entries))
 
     def first(self) -> tuple[Tensor, Tensor, Tensor]:
-        k, C, m = len(self.gram), self.targets.shape[1], self.gram.shape[1]
+        k = len(self.gram)
+        C = self.targets.shape[1]
+        m = self.gram.shape[1]
         a = self.gram.new_zeros((k, C, m + self.intercept))
         Z = self.gram.new_zeros((k, C, m))
         if self.offset is not None:
@@ -355,7 +359,8 @@ class SpanProblems(RowProblems):
 
     def penalty_second_derivative(self, D: Tensor, dual: Tensor) -> Tensor:
         if self.intercept:
-            D, dual = D[:, :, :-1], dual[:, :, :-1]
+            D = D[:, :, :-1]
+            dual = dual[:, :, :-1]
         return super().penalty_second_derivative(D, dual)
 
     def norm(
@@ -484,7 +489,8 @@ def minimise(
         v.addcmul_(D, t)
         if problems.dual == "carried":
             dual.addcmul_(D_dual, t)
-        old, old_dual = g, g_dual
+        old = g
+        old_dual = g_dual
         g, g_dual = problems.gradient(P, v, dual)
         history.add((D, D_dual), step, (g, g_dual), (old, old_dual))
     result, norms = active.results

@@ -174,7 +174,8 @@ class LogisticModels:
         queries] for binary regressions.
         """
         where = choose_device(device)
-        M, d = len(self), self.weights.shape[-1]
+        M = len(self)
+        d = self.weights.shape[-1]
         # of two classes one row, which decides by its sign
         weights = self.weights.reshape(M, -1, d)
         intercept = self.intercept.reshape(M, -1)

@@ -69,8 +69,10 @@ def apply_crop_flips(images: Tensor, kinds: Tensor) -> Tensor:
     """
     # place by place, from the kind
     height, width = images.shape[2:]
-    places, left = kinds // OFFSETS, kinds % OFFSETS
-    mirrored, top = places // OFFSETS, places % OFFSETS
+    places = kinds // OFFSETS
+    left = kinds % OFFSETS
+    mirrored = places // OFFSETS
+    top = places % OFFSETS
     # [n, channels, 9, 9, height, width]
     windows = pad(images, (PADDING,) * 4).unfold(2, height, 1).unfold(3, width, 1)
     # [n, channels, height, width]
@@ -251,7 +253,8 @@ class Training:
         """Rows of each batch of an epoch with these orders [..., m], and their
         augmentation, both on the device.
         """
-        where, size = self.images.device, self.batch_size
+        where = self.images.device
+        size = self.batch_size
         rows = torch.split(orders.to(where), size, dim=-1)
         if kinds is None:
             return ((batch, None) for batch in rows)

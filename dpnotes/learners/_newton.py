@@ -223,7 +223,8 @@ def minimise(
             break
         if (left := active.left()) is not None:
             problems.keep(left)
-            r, variance = r[left], variance[left]
+            r = r[left]
+            variance = variance[left]
             # of the models that are left, for their step
             problems.gradient(r)
         _damped(problems, *problems.step(r, variance), r)
@@ -252,7 +253,9 @@ def _damped(problems: Newton, dv: Tensor, db: Tensor, df: Tensor, r: Tensor) -> 
             break
         # each model has its own length
         t = torch.where(high, t / 2, t)
-    problems.f, problems.v, problems.b = f, v, b
+    problems.f = f
+    problems.v = v
+    problems.b = b
 
 
 def fit_binary_logistic(

@@ -533,7 +533,8 @@ class _Runs:
         weights [R, S + 1, p], the trajectory [R, C, p] of the unmodified data set, and
         the visits [R, S], the numbers of steps whose batch held the record.
         """
-        n, device = len(self._table.y), self._table.X.device
+        n = len(self._table.y)
+        device = self._table.X.device
         R, K = self._shape
         # NumPy's streams. PyTorch's generator on the CPU uses only 32 bits of its seed,
         # so in one case of a hundred, two of 10,000 runs would be equal.
@@ -686,7 +687,9 @@ class _Runs:
             _residuals(G, y, cells)
             W.baddbmm_(G, X, alpha=-rate)
             return
-        W, V = layers[0].flatten(1, 2), layers[1]  # [R, K h, d']
+        # [R, K h, d']
+        W = layers[0].flatten(1, 2)
+        V = layers[1]
         h = layers[0].shape[2]
         # of the log odds of class 1, [R, K, h + 1]
         v = V[:, :, -1] - V[:, :, 0] if V.shape[2] == 2 else V[:, :, 0]

@@ -18,7 +18,8 @@ NIBBLE = 15  # votes that four bits count
 LOW_NIBBLES = 0x0F0F0F0F0F0F0F0F
 WORD = 8  # bytes
 # of a block: votes of 25,000 models stay in L3, counts in L2
-CPU_RECORDS, CPU_QUERIES = 4096, 512
+CPU_RECORDS = 4096
+CPU_QUERIES = 512
 GPU_QUERIES = 1024
 LARGEST_K = 2**15 - 1  # counts in 16 bits, squares in 32
 
@@ -246,7 +247,9 @@ class TouchedVotes:
         """Votes for a class among each record's own models, [2, records, width]:
         rows gathered whole, nibbles added.
         """
-        k, records, width = own.shape[0], own.shape[1], packed.shape[2]
+        k = own.shape[0]
+        records = own.shape[1]
+        width = packed.shape[2]
         small = k <= 255
         kind = torch.uint8 if small else torch.int16
         counts = torch.zeros(2, records, width, dtype=kind, device=own.device)

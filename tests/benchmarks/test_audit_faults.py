@@ -16,7 +16,8 @@ from dpnotes.lab.store import published_store
 
 X, Y = table()
 # along the axis where the records have least, and opposite to its class
-QUIET, FAR = (np.eye(D)[-1], 0), (-np.eye(D)[0], 1)
+QUIET = (np.eye(D)[-1], 0)
+FAR = (-np.eye(D)[0], 1)
 # longer in L1 than in L2
 DENSE = (np.array([-1, 1, 1, 1, 1, 1]) / D**0.5, 1)
 BY_HAND = {  # canary and runs, where another canary or more runs than most need
@@ -138,7 +139,8 @@ def kept(part):
 
 
 def test_kept_rows_are_of_these_trainings_and_claims():
-    faults, sound = kept("faults"), kept("sound")
+    faults = kept("faults")
+    sound = kept("sound")
     # as many as the page tells of
     assert (len(FAULTS), len(SOUND)) == (31, 10)
     for row in faults.to_dict("records"):

@@ -36,7 +36,9 @@ def seeded(seed=0):
 )
 def test_shapes_randomness_and_examples_apart(make, shape):
     state = torch.get_rng_state()
-    first, again, other = make(seeded(1)), make(seeded(1)), make(seeded(2))
+    first = make(seeded(1))
+    again = make(seeded(1))
+    other = make(seeded(2))
     assert torch.equal(torch.get_rng_state(), state)
     weights, same, others = (
         nn.utils.parameters_to_vector(each.parameters())

@@ -34,7 +34,8 @@ def mixed_data(n=400, seed=0):
 
 def improvement(x, residual):
     """Friedman's improvement of the split x, up to the size of the node."""
-    left, right = residual[~x], residual[x]
+    left = residual[~x]
+    right = residual[x]
     if not len(left) or not len(right):
         return -np.inf
     return (left.mean() - right.mean()) ** 2 * len(left) * len(right)

@@ -20,7 +20,8 @@ from dpnotes.learners import (
     residual_network,
 )
 
-N, EPOCHS = 26, 4
+N = 26
+EPOCHS = 4
 IMAGES = np.random.default_rng(0).normal(size=(N, 3, 8, 8)).astype(np.float32)
 # all classes in each subset
 LABELS = np.arange(N) % 3
@@ -47,7 +48,10 @@ class Memory:
 
     def __init__(self, stop=10**9):
         # saved and loaded so often, and the number of states after which it stops
-        self.states, self.saved, self.loaded, self.left = {}, 0, 0, stop
+        self.states = {}
+        self.saved = 0
+        self.loaded = 0
+        self.left = stop
 
     def load(self, training):
         if training not in self.states:

@@ -15,7 +15,9 @@ from dpnotes.learners._dp_sgd import GaussianNoise
 from tests.learners.test_dp_sgd_networks import literal
 
 CPU = torch.device("cpu")
-N, D, C = 60, 6, 3
+N = 60
+D = 6
+C = 3
 SETTINGS = {
     "n_classes": C,
     "noise_multiplier": 0.0,
@@ -42,7 +44,9 @@ def test_poisson_batches_are_independent_coins():
     """Sizes are binomial, every row is as likely as any other and pairs are
     independent; 5% off is noticed.
     """
-    n, rate, steps = 20, 0.3, 20_000
+    n = 20
+    rate = 0.3
+    steps = 20_000
     batches = drawn(n, rate, steps)
     # which rows are in which batch
     member = np.zeros((steps, n))
@@ -81,7 +85,8 @@ def check_noise(where):
     """Standard normal, with a scale 5 % off noticed; independent, as far as 3160 pairs
     of steps and models show; and of a model the same whatever the others.
     """
-    both, alone = noise(range(2), 7_000, where), noise(range(1, 2), 7_000, where)
+    both = noise(range(2), 7_000, where)
+    alone = noise(range(1, 2), 7_000, where)
     # of a GPU more than two blocks
     numbers = torch.stack([both.draw() for _ in range(80)]).cpu()
     again = torch.stack([alone.draw() for _ in range(80)]).cpu()
@@ -128,13 +133,15 @@ def fit(rows, **changes):
 )
 def test_equals_a_literal_loop(rows, dtype, change):
     """Catches a wrong norm, divisor, noise scale or order of the operations."""
-    noise, norm = change.get("noise", 0.0), change.get("norm", 0.8)
+    noise = change.get("noise", 0.0)
+    norm = change.get("norm", 0.8)
     momentum = change.get("momentum", 0.0)
     how = {"noise_multiplier": noise, "clipping_norm": norm, "momentum": momentum}
     fitted = fit(rows, dtype=dtype, n_repeats=2, **how)
     assert fitted.weights.dtype == dtype
     # a weight for the intercept
-    x, y = torch.tensor(np.hstack([rows[0], np.ones((N, 1))])), torch.tensor(rows[1])
+    x = torch.tensor(np.hstack([rows[0], np.ones((N, 1))]))
+    y = torch.tensor(rows[1])
     tolerance = 1e-12 if dtype is np.float64 else 1e-5  # rounding over 30 steps
     for model in range(2):
         network = torch.nn.Linear(D + 1, C, bias=False).double()
@@ -188,7 +195,8 @@ def test_an_example_of_large_logits_leaves_the_others_alone(rows):
     """Its own gradient counts as 0, and the sum is that of the others to the last
     digit but rounding.
     """
-    X, y = rows[0][:20].copy(), rows[1][:20]
+    X = rows[0][:20].copy()
+    y = rows[1][:20]
     weights = np.full((C, D), 1e200) * np.array([[1.0], [-1.0], [1.0]])
     X[0] = 1e300
     whole, rest = (fixed(X[k:], y[k:], weights, 0.5) for k in (0, 1))

@@ -38,7 +38,8 @@ class Twice(nn.Module):
 class Tied(nn.Module):
     def __init__(self):
         super().__init__()
-        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.first = nn.Linear(4, 4)
+        self.second = nn.Linear(4, 4)
         self.second.weight = self.first.weight
 
     def forward(self, x):
@@ -153,7 +154,8 @@ def test_micro_batch_counts_gradients_and_outputs(monkeypatch):
         assert micro_batch_size(network, x) == max(1, int(np.floor(examples)))
 
 
-SHAPE, N = (1, 8, 8), 60
+SHAPE = (1, 8, 8)
+N = 60
 SETTINGS = {
     "noise_multiplier": 0.0,
     "clipping_norm": 1.0,

@@ -17,7 +17,8 @@ from dpnotes.learners import _devices
 
 M = 5  # models of each learner
 X, Y = load_digits(return_X_y=True)
-X, PAIR = X[:400] / 64, (Y[:400] > 4).astype(int)
+X = X[:400] / 64
+PAIR = (Y[:400] > 4).astype(int)
 Y = Y[:400]
 GENERATOR = np.random.default_rng(0)
 # with fewer rows than features, and with more: other engines fit them
@@ -160,7 +161,8 @@ def test_a_model_depends_neither_on_the_others_nor_on_the_chunk(name):
     """Catches draws from one stream for all, padding that counts, a result in the
     wrong place, a mixed-up model.
     """
-    together, tolerance = numbers(name), LEARNERS[name].tolerance
+    together = numbers(name)
+    tolerance = LEARNERS[name].tolerance
     assert len(together) == M
     # the last is without noise, as the first is, where there are several noises
     for other in together[1 : M - 1]:
@@ -178,7 +180,8 @@ def test_global_state_and_inputs_are_left_alone_and_the_seed_decides(name):
     # data sets are handed out read-only; a warning would be an error here
     rows.setflags(write=False)
     # a learner that drew from global state would change it
-    torch_state, threads = torch.get_rng_state(), torch.get_num_threads()
+    torch_state = torch.get_rng_state()
+    threads = torch.get_num_threads()
     first = numbers(name, X=rows)
     assert torch.equal(torch.get_rng_state(), torch_state)
     assert np.array_equal(np.random.get_state()[1], state)  # noqa: NPY002

@@ -23,7 +23,8 @@ from dpnotes.learners import (
     fit_perturbed_logistic,
 )
 
-R, C = 6, 10
+R = 6
+C = 10
 
 
 def gradient(X, y, W, b, *, l2, linear=0.0):
@@ -88,7 +89,8 @@ def test_gradients_vanish_for_any_shape(data):
     """Duplicate rows, repeated and unequal subsets, constant features, missing
     classes, one row, all coordinates.
     """
-    n, d = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 12))
+    n = data.draw(st.integers(1, 12))
+    d = data.draw(st.integers(1, 12))
     classes = data.draw(st.integers(2, 5))
     # ties, duplicates and zero columns are likely
     values = st.integers(-3, 3).map(float)
@@ -96,7 +98,8 @@ def test_gradients_vanish_for_any_shape(data):
     y = data.draw(arrays.arrays(np.int64, n, elements=st.integers(0, classes - 1)))
     rows = st.lists(st.integers(0, n - 1), min_size=1, max_size=15)
     subsets = data.draw(st.lists(rows, min_size=1, max_size=6))
-    intercept, l2 = data.draw(st.booleans()), data.draw(st.sampled_from([1e-2, 1.0]))
+    intercept = data.draw(st.booleans())
+    l2 = data.draw(st.sampled_from([1e-2, 1.0]))
     how = {"intercept": intercept, "tolerance": 1e-9, "device": "cpu"}
     fitted = fit_multinomial_logistic(X, y, subsets, n_classes=classes, l2=l2, **how)
     for k, rows in enumerate(subsets):
@@ -112,7 +115,8 @@ def test_gradients_vanish_for_any_shape(data):
             assert (fitted.intercept[k][missing] == -np.inf).all()
             assert (fitted.weights[k][missing] == 0).all()
     assert np.isin(fitted.votes(X), np.arange(classes)).all()
-    y, l2 = (y > 0).astype(int), data.draw(st.sampled_from([1e-4, 1e-2, 1.0]))
+    y = (y > 0).astype(int)
+    l2 = data.draw(st.sampled_from([1e-4, 1e-2, 1.0]))
     fitted = fit_binary_logistic(X, y, subsets, l2=l2, **how)
     assert fitted.converged.all()
     for k, rows in enumerate(subsets):
@@ -265,14 +269,16 @@ def test_too_few_iterations_are_told(digits, noise, limit):
 def drawn(M, d, C=None):
     rng = np.random.default_rng(0)
     shape = (M, d) if C is None else (M, C, d)
-    weights, intercept = rng.normal(size=shape), rng.normal(size=shape[:-1])
+    weights = rng.normal(size=shape)
+    intercept = rng.normal(size=shape[:-1])
     zeros = np.zeros(M, int)
     return LogisticModels(weights, intercept, zeros, zeros, zeros == 0)
 
 
 @pytest.mark.parametrize("C", [None, 2, 5])
 def test_votes_and_counts_follow_from_the_logits_in_any_blocks(monkeypatch, C):
-    fitted, X = drawn(23, 4, C), np.random.default_rng(1).normal(size=(31, 4))
+    fitted = drawn(23, 4, C)
+    X = np.random.default_rng(1).normal(size=(31, 4))
     logits = fitted.logits(X, device="cpu")
     plain = np.einsum("m...d,nd->mn...", fitted.weights, X) + fitted.intercept[:, None]
     np.testing.assert_allclose(logits, plain, atol=1e-12)

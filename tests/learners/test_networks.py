@@ -58,7 +58,8 @@ class _Gated(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.inner, self.outer = nn.Linear(192, 192), nn.Linear(192, 3)
+        self.inner = nn.Linear(192, 192)
+        self.outer = nn.Linear(192, 3)
 
     def forward(self, x):
         x = x.flatten(1)
@@ -95,14 +96,16 @@ def plain(build, problem, index, *, optimizer, schedule, augment):
     images, labels, subsets = problem
     rows = torch.from_numpy(subsets[index])
     # the first stream gives the weights, too
-    orders, changes = generator_of(index), generator_of(index, 1)
+    orders = generator_of(index)
+    changes = generator_of(index, 1)
     network = build(orders).double()
     descent = optimizer(network.parameters())
     factors = epoch_factors(schedule, 4)
     steps = torch.optim.lr_scheduler.LambdaLR(descent, factors.__getitem__)
     for _ in range(3):
         order = rows[torch.randperm(len(rows), generator=orders)]
-        x, y = torch.from_numpy(images)[order], torch.from_numpy(labels)[order]
+        x = torch.from_numpy(images)[order]
+        y = torch.from_numpy(labels)[order]
         if augment:
             x = apply_crop_flips(x, draw_crop_flips(len(x), changes))
         losses = []

@@ -30,9 +30,11 @@ def plain_sgd(X, y, fitted, run, *, batch_size, learning_rate, steps, empty=(), 
     """Weights of one run before the first and after every step, one record at a
     time.
     """
-    n, one = len(X), np.ones(1)
+    n = len(X)
+    one = np.ones(1)
     model = fitted.architecture
-    hidden, outputs = model.hidden, model.shapes[-1][0]
+    hidden = model.hidden
+    outputs = model.shapes[-1][0]
     rates = learning_rate if callable(learning_rate) else lambda step: learning_rate
     path = [model.initial(int(fitted.init_seeds[run]))]
     *inner, W = model.layers(path[0])
@@ -43,7 +45,8 @@ def plain_sgd(X, y, fitted, run, *, batch_size, learning_rate, steps, empty=(), 
         # of the records that are left over none is used in this epoch
         order = stream.permutation(n)
         for first in range(0, n - n % batch_size, batch_size):
-            g_U, g_W = np.zeros_like(U), np.zeros_like(W)
+            g_U = np.zeros_like(U)
+            g_W = np.zeros_like(W)
             for i in order[first : first + batch_size]:
                 if i in empty:
                     continue
@@ -86,7 +89,8 @@ def test_equals_a_plain_loop_for_any_shape_and_neighbours(data):
     """Catches a batch left out or divided by another's size, a wrong place of a
     visit, a neighbour that starts late.
     """
-    n, d = data.draw(st.integers(2, 20)), data.draw(st.integers(1, 17))
+    n = data.draw(st.integers(2, 20))
+    d = data.draw(st.integers(1, 17))
     hidden, output = data.draw(
         st.sampled_from([(None, "sigmoid"), (3, "sigmoid"), (3, "softmax")])
     )
@@ -107,15 +111,18 @@ def test_equals_a_plain_loop_for_any_shape_and_neighbours(data):
     more = {"neighbours": neighbours, "replacement": changed, "device": "cpu"}
     chunk = data.draw(st.integers(1, 4))
     fitted = fit_sgd(X, y, chunk=chunk, **more, **arguments)
-    features, label = X[replacement], y[replacement]
+    features = X[replacement]
+    label = y[replacement]
     if isinstance(changed, tuple):
         features, label = changed
     for run in range(arguments["n_runs"]):
         # the data set itself, then each neighbour by a run of its own
         ends = [plain_sgd(X, y, fitted, run, **arguments)[-1]]
         for record in neighbours:
-            modified, labels = X.copy(), y.copy()
-            modified[record], labels[record] = features, label
+            modified = X.copy()
+            labels = y.copy()
+            modified[record] = features
+            labels[record] = label
             ends.append(plain_sgd(modified, labels, fitted, run, **arguments)[-1])
         np.testing.assert_allclose(fitted.all_weights[run], ends, atol=1e-12)
         apart = np.linalg.norm(ends[1:] - ends[0], axis=1)

@@ -16,7 +16,8 @@ def plain(votes, membership, n_classes):
     k, _, queries = votes.shape
     sums = []
     for row in membership:
-        total, running = 0, []
+        total = 0
+        running = []
         # with the integers of Python, which have no limit
         for q in range(queries):
             own = [int(votes[j, row[j], q]) for j in range(k)]
@@ -103,7 +104,8 @@ def test_stops_after_the_query_that_reaches_the_limit(blocks):
     membership = generator.integers(4, size=(12, 9))
     expected = plain(votes, membership, 2)
     largest = expected.max(0)
-    middle, end = int(largest[7]), int(largest[-1])
+    middle = int(largest[7])
+    end = int(largest[-1])
     # reached just so, and missed by one
     for limit in (1, middle, middle + 1, end, end + 1):
         # blocks that end before, at and after the query
