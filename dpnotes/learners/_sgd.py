@@ -425,8 +425,8 @@ def _replacement(
             )
         return X[0], int(y[0])
     if isinstance(replacement, tuple):
-        row = np.asarray(replacement[0])[None]
-        features = check.features(row, "replacement", d=X.shape[1])
+        alone = np.asarray(replacement[0])[None]
+        features = check.features(alone, "replacement", d=X.shape[1])
         most = ("the last class", 1)
         name = "replacement's class code"
         return features[0], check.at_least(name, replacement[1], 0, most=most)
