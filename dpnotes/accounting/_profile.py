@@ -59,6 +59,7 @@ IMPLIED = {  # from one adjacency to another: records changed, and what must hol
     ("add-remove", "zero-out"): (1, "the number of records is not used, or is public"),
 }
 
+LEAST = 5e-324  # positive double
 # delta that a Gaussian fit leaves aside: what grids and searches do not resolve
 FAILURE = 1e-10
 # epsilons between which the fit is searched
@@ -286,6 +287,8 @@ class PrivacyProfile:
         Returns
         -------
         float or ndarray, in [0, 1]
+            Without a direction, 0 only where the mechanism is (epsilon, 0)-DP; a delta
+            that is too small for a double is the least positive one, 5e-324.
 
         Raises
         ------
@@ -294,7 +297,12 @@ class PrivacyProfile:
         """
         checked = check.array("epsilon", epsilon)
         if direction is None:
-            return like_input(self._release.worst(checked))
+            found = self._release.worst(checked)
+            if not found.all():
+                # the doubles underflow long before the guarantee is pure
+                pure = self._release.epsilon(np.zeros(()))
+                found = np.where(checked < pure, np.maximum(found, LEAST), found)
+            return like_input(found)
         check.one_of("direction", direction, DIRECTIONS)
         return like_input(self._release.delta(checked, direction))
 

@@ -278,7 +278,7 @@ class PrivacyStatement:
         public = content["protection"]["records"] == PUBLIC
         wrong = []
         for section, made in _derived(profile, n_public=public).items():
-            told = content[section]
+            told: Any = content.get(section)
             if isinstance(made, Mapping):
                 wrong += [name for name, word in made.items() if told[name] != word]
             elif told != made:

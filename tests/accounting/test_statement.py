@@ -148,11 +148,13 @@ def test_levels_on_the_page_are_rounded_up(stated):
     ("place", "value", "wrong"),
     [
         ("guarantee.pairs.3.epsilon", 0.5, "delta=1e-05"),
+        ("guarantee.pairs", [{"epsilon": 1e4, "delta": 0.0}], "delta=0"),
         ("guarantee.mu", 0.2, "mu"),
         ("guarantee.advantage", 0.0, "advantage"),
         ("guarantee.profile.advantage", 0.0, "advantage"),
         ("guarantee.profile.parameters.sigma", 3.0, "delta=1e-05"),
         ("not_protected", ["nothing"], "not_protected"),
+        ("form", None, "form"),
         ("form", "dpnotes-privacy-statement-1", "form"),
         ("protection.records", "known to all", "records"),
         ("protection.unit", "up to 5 records together", "unit"),
