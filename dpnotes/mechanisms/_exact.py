@@ -49,7 +49,7 @@ CELL_BITS = 31  # of a first word for the cell of a normal number; one more is i
 GRID_BITS = 24
 # normal numbers that one thread makes at a time: they fit into its cache
 BLOCK = 2**17
-LARGEST = 2**53  # multiples of the grid that float64 holds exactly
+LARGEST = int(np.finfo(np.float64).max)
 
 
 class Interval(NamedTuple):
@@ -186,8 +186,8 @@ def add_rounded(values: Floats, noise: Reals) -> Floats:
     """Sums of values and real noise, each correctly rounded to the nearest multiple of
     a public power of two.
 
-    The grid is the power of two at or below ``2^-24`` of the noise's scale. Sums beyond
-    ``2^53`` steps of the grid are cut off there.
+    The grid is the power of two at or below ``2^-24`` of the noise's scale. A multiple
+    of more than 53 digits is rounded again, to a double, and at most to the largest.
 
     Parameters
     ----------
@@ -210,10 +210,12 @@ def add_rounded(values: Floats, noise: Reals) -> Floats:
 
     digits = max(0, -int(step.min(initial=0)))
     steps = _decided(values.ravel(), noise, nearest, more_than=digits)
-    # beyond, a double does not hold every multiple
-    steps = np.clip(steps, -LARGEST, LARGEST).astype(np.float64)
-    rounded: Floats = np.ldexp(steps, step)
-    return rounded.reshape(values.shape)
+    up = np.maximum(step, 0).astype(object)
+    down = np.maximum(-step, 0).astype(object)
+    most = LARGEST << down
+    # Python rounds the quotient of two integers of any length once
+    rounded = np.clip(steps << up, -most, most) / (1 << down)
+    return np.asarray(rounded.reshape(values.shape), dtype=np.float64)
 
 
 def argmax_after(scores: Floats, noise: Reals) -> Integers:

@@ -47,7 +47,7 @@ def add_gaussian(
     ndarray of float64, of the values' shape
         Noisy values. Without a seed they are multiples of a power of two near 2^-24
         times the noise's scale, and each is the multiple nearest to the exact sum of
-        value and noise.
+        value and noise, as precisely as a double can say it.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def add_norm_noise(
     ndarray of float64, of the values' shape
         Noisy values. Without a seed they are multiples of a power of two near 2^-24
         times the noise's scale, and each is the multiple nearest to the exact sum of
-        value and noise.
+        value and noise, as precisely as a double can say it.
 
     Raises
     ------
