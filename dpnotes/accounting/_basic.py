@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from scipy import special
 
 from dpnotes import _validation as check
@@ -93,10 +95,9 @@ def gaussian_of_advantage(
     """
     why = "no Gaussian noise reveals a record with certainty"
     advantage = check.real("advantage", advantage, high=1.0, open_low=True, below=why)
-    # 2 Phi(mu / 2) - 1 = advantage, solved for 1 / mu
-    return gaussian(
-        sigma=0.5 / float(special.ndtri((1 + advantage) / 2)), adjacency=adjacency
-    )
+    # 2 Phi(mu / 2) - 1 = advantage, solved without the digits that a sum would lose
+    mu = 2 * math.sqrt(2) * float(special.erfinv(advantage))
+    return gaussian(sigma=1 / mu, adjacency=adjacency)
 
 
 def laplace(
