@@ -145,9 +145,12 @@ def array(
     open_high: bool = False,
     finite: bool = False,
     why: str = "",
+    private: bool = False,
 ) -> Floats:
     """Give ``values`` as a float64 array; entries must lie in [low, high], without
     its ends if these are open.
+
+    The error shows an entry, unless they are private.
     """
     result = np.asarray(values, dtype=np.float64)
     inside = (result > low if open_low else result >= low) & (
@@ -156,6 +159,8 @@ def array(
     wrong = ~(inside & np.isfinite(result) if finite else inside)  # NaN is wrong, too
     if wrong.any():
         value = float(result[wrong].flat[0])
+        if private:
+            raise ValueError(f"{name} must be finite and >= {low:g}, got others")
         if high == math.inf:
             valid = (
                 f"{'finite and ' if value == math.inf else ''}{'>' if open_low else '>='}"

@@ -661,7 +661,7 @@ def _aggregate(
 
 
 def _votes(counts: ArrayLike, analysis: str) -> Floats:
-    votes = check.array("counts", counts, finite=True)
+    votes = check.array("counts", counts, finite=True, private=True)
     if votes.ndim != 2 or votes.shape[0] < 1 or votes.shape[1] < 2:
         raise ValueError(
             "counts must be [queries, n_classes] with n_classes >= 2, got shape"

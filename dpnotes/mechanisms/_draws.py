@@ -246,7 +246,8 @@ def hash_chunks(
 def _bytes(identifier: str | bytes) -> bytes:
     # a mark of the type, so that text and bytes never share a hash
     if isinstance(identifier, str):
-        return b"s" + identifier.encode()
+        # a lone surrogate is no error, which would show it
+        return b"s" + identifier.encode(errors="surrogatepass")
     if isinstance(identifier, bytes):
         return b"b" + identifier
     kind = type(identifier).__name__

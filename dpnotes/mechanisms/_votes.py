@@ -360,4 +360,4 @@ def _counts(counts: ArrayLike) -> Floats:
             "counts must have shape [n_queries, n_classes >= 2], got shape"
             f" {votes.shape}"
         )
-    return array("counts", votes, finite=True)
+    return array("counts", votes, finite=True, private=True)

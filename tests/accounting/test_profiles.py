@@ -248,8 +248,9 @@ def check(profile):
     both = [
         profile.delta(EPSILONS, direction=direction) for direction in ("remove", "add")
     ]
-    np.testing.assert_allclose(deltas, np.maximum(*both), rtol=1e-12)
+    np.testing.assert_allclose(deltas, np.maximum(*both), rtol=1e-12, atol=5e-324)
     epsilons = profile.epsilon(DELTAS)
+    assert (deltas[epsilons[0] > EPSILONS] > 0).all(), "delta underflows to 0"
     assert not np.isnan(epsilons).any()
     assert (epsilons >= 0).all()
     assert (epsilons[1:] <= epsilons[:-1]).all(), "epsilon grows with delta"
@@ -271,6 +272,12 @@ def check(profile):
         again.delta(EPSILONS[:5]), profile.delta(EPSILONS[:5])
     )
     assert "nan" not in repr(profile)
+
+
+@pytest.mark.parametrize("advantage", [1e-300, 1e-17, 1e-12, 0.5, 1 - 1e-15])
+def test_gaussian_noise_has_the_advantage_that_was_asked_for(advantage):
+    found = gaussian_of_advantage(advantage).advantage
+    assert found == pytest.approx(advantage, rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize("name", [*PROFILES, *EXTREMES])
@@ -492,7 +499,10 @@ def test_wrong_arguments_are_named(make, given):
             lambda: gnmax(sigma=1.0, counts=[3.0, 4.0]),
             r"counts must be \[queries, n_classes\]",
         ),
-        (lambda: gnmax(sigma=1.0, counts=[[3.0, -1.0]]), "counts must be >= 0"),
+        (
+            lambda: gnmax(sigma=1.0, counts=[[3.0, -1.0]]),
+            "finite and >= 0, got others$",
+        ),
         (
             lambda: gnmax(sigma=1.0, counts=[[3.0, 1.0]], analysis="published"),
             "analysis must be 'tight'",

@@ -146,6 +146,14 @@ def test_calibration_is_on_the_private_side(epsilon, delta, answers):
     assert pure == pytest.approx(epsilon / (2 * answers))
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("size", [1e-1, 1e-3, 1e-5, 1e-12])
+def test_answers_of_pure_privacy_are_counted_where_delta_underflows(size, n_classes):
+    answers = noisy_vote_answers(1.0, 0.0, inverse_scale=size, n_classes=n_classes)
+    assert answers == pytest.approx(1 / (2 * size), abs=1)
+    assert noisy_vote(inverse_scale=size, answers=answers).epsilon(0.0) <= 1.0
+
+
 def chance(margin, beta):
     """Probability that the first of two classes wins, by quadrature over its noise."""
 

@@ -93,6 +93,8 @@ def test_hashed_chunks_depend_on_the_identifier_and_the_key_alone():
     ).any()
     assert chi_square(7 * chunk[:, 0] + chunk[:, 1], 49) > 1e-3
     assert hashed([]).shape == (0, 2)
+    # as a file name may have, which no error may show
+    assert hashed(["person \ud800"]).shape == (1, 2)
     with pytest.raises(TypeError, match="must be str or bytes, got one of type int"):
         hashed([3])
     with pytest.raises(TypeError):

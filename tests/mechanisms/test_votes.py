@@ -128,9 +128,9 @@ def test_chunks_change_nothing(vote, monkeypatch):
     [
         ([1, 2], r"shape \[n_queries, n_classes >= 2\], got shape \(2,\)"),
         ([[1], [2]], r"counts must have shape .* got shape \(2, 1\)"),
-        ([[1, -2]], r"counts must be >= 0, got counts=-2\.0"),
-        ([[1, np.nan]], "counts must be >= 0, got counts=nan"),
-        ([[1, np.inf]], "counts must be finite and >= 0, got counts=inf"),
+        ([[1, -2]], "counts must be finite and >= 0, got others$"),
+        ([[1, np.nan]], "counts must be finite and >= 0, got others$"),
+        ([[1, np.inf]], "counts must be finite and >= 0, got others$"),
     ],
 )
 def test_bad_counts_are_named(vote, counts, message):
