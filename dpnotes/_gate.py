@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -299,8 +300,10 @@ def refuse_text(X: Any) -> None:
 
 def _countable(dtype: Any) -> bool:
     dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
+    of = getattr(dtype, "type", np.object_)
     kind = getattr(dtype, "kind", "O")
-    return kind in NUMERIC + "c" or (kind == "O" and kind_of(dtype) != "text")
+    # of all other dtypes, such as intervals, no cell is a number
+    return kind in NUMERIC or (kind == "O" and issubclass(of, np.object_ | Number))
 
 
 def kind_of(labels: Any) -> str:

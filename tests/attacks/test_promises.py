@@ -246,6 +246,30 @@ def test_text_is_refused_by_its_dtype_whether_cells_are_missing_or_not():
     assert said[0] == said[1]
 
 
+# values without a number, whose dtypes say so
+WITHOUT_NUMBERS = [
+    np.zeros(len(Y), dtype="datetime64[s]"),
+    np.zeros(len(Y), dtype="timedelta64[s]"),
+    np.zeros(len(Y), dtype=complex),
+    pd.period_range("2020", periods=len(Y), freq="D"),
+    pd.interval_range(0, len(Y)),
+    pd.array(["1"] * len(Y), dtype="string"),
+]
+
+
+@pytest.mark.parametrize("categorical", [False, True])
+@pytest.mark.parametrize("values", WITHOUT_NUMBERS, ids=lambda v: str(v.dtype))
+def test_columns_without_numbers_are_named(values, categorical):
+    """Otherwise all records would be empty, without a word."""
+    column = pd.Series(values, name="since")
+    if categorical:
+        column = column.astype("category")
+    rows = pd.DataFrame(X).assign(since=column).rename(columns=str)
+    message = "X must hold numbers, got columns of other dtypes: 'since'; see"
+    with pytest.raises(ValueError, match=message):
+        methods.ClassMeans(1.0, classes=[0, 1]).fit(rows, Y)
+
+
 ROWS = np.array(
     [
         [np.nan] * 20,
