@@ -292,10 +292,11 @@ def _prepared(X: Any, bounds: tuple[Any, Any] | None) -> NDArray[np.float64]:
     if not isinstance(X, pd.DataFrame):
         # the table is public, so its cells may say which columns are numbers
         table = pd.DataFrame(values).infer_objects()
-    # a scaler needs a range
-    table = table.loc[:, [len(table[name].unique()) > 1 for name in table]]
-    numbers = table.select_dtypes("number")
-    others = table.drop(columns=numbers.columns).astype(str)
+    numbers = table.select_dtypes("number").replace([np.inf, -np.inf], np.nan)
+    # a scaler needs a range, whatever is missing
+    numbers = numbers.loc[:, numbers.nunique().gt(1)]
+    others = table.select_dtypes(exclude="number").astype(str)
+    others = others.loc[:, others.nunique().gt(1)]
     parts = []
     if numbers.shape[1]:
         low, high = (numbers.min(), numbers.max()) if bounds is None else bounds

@@ -103,6 +103,8 @@ def test_columns_of_text_and_gaps_are_read(table):
     frame["ward"] = np.where(y == "yes", "lung", "heart")
     frame["same"] = 1.0
     frame.loc[:9, "a"] = np.nan
+    frame.loc[5, "b"] = np.inf
+    frame["same, with gaps"] = frame["a"] * 0
     given = {"epsilon": 5.0, "delta": 1e-5, "repeats": 2}
     found = dpnotes.compare(frame, y, **given)
     assert found.loc["NoisyBoosting", "accuracy"] > 0.9
