@@ -9,6 +9,7 @@ import hashlib
 import json
 import math
 import re
+import sys
 import tomllib
 import warnings
 import zipfile
@@ -26,6 +27,7 @@ from dpnotes._validation import CONTINUOUS, MOST_CLASSES, Booleans
 from dpnotes.data._dataset import Dataset, cut
 
 MOST = MOST_CLASSES  # also of a column's categories
+LARGEST = sys.float_info.max
 # records, and records of each class: so that each third of a file has some
 LEAST = 200
 OF_EACH = 30
@@ -124,9 +126,12 @@ class OwnDataset(Dataset):
         )
         # "01" is a code, not a number
         padded = any(re.match(r"0\d", name) for name in self.class_names)
-        if padded or numbers.isna().any() or not numbers.is_unique:
-            return np.array([*self.class_names, ""])
-        return np.append(numbers, numbers.max() + 1)
+        if not (padded or numbers.isna().any()):
+            labels = np.append(numbers, numbers.max().item() + 1)
+            # the largest numbers have no next one in their dtype
+            if len(np.unique(labels)) == len(labels):
+                return labels
+        return np.array([*self.class_names, ""])
 
     @property
     def encoding(self) -> tuple[PublicColumn, ...]:
@@ -687,7 +692,7 @@ def _said(known: Any, *, has_numbers: bool) -> Known | str:
                 "text or dates, which need categories or dates as bounds; numbers must"
                 " have points, not commas"
             )
-        if -np.inf < known[0] < known[1] < np.inf:
+        if -LARGEST <= known[0] < known[1] <= LARGEST:
             return float(known[0]), float(known[1])
     elif _are(known, str, bool):
         categories = tuple(map(str, known))

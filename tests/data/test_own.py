@@ -326,6 +326,17 @@ def test_labels_are_those_of_the_file_whatever_the_order_of_classes(
     assert mine.records()[1].astype(str).tolist() == own.tolist()
 
 
+@pytest.mark.parametrize("largest", ["1e16", "9223372036854775807", f"{2**64 - 1}"])
+def test_the_label_of_empty_records_is_no_class(load, table, largest):
+    own = np.array(["0", largest, "5"] * (N // 3))
+    columns = PUBLIC.partition("\n")[2]
+    public = f'classes = ["0", "{largest}"]\n{columns}'
+    mine = load(table.assign(ill=own), public, target="ill", private=True)
+    first, second, empty = mine.labels.tolist()
+    assert len({first, second, empty}) == 3
+    assert mine.records()[1].tolist() == [first, second, empty] * (N // 3)
+
+
 # in place of cells of one record: column=value, and so on
 ODD = ["ward=unknown", "ward=0.5", "age=old", "age=", "age=inf", "member=", "ill="]
 ODD += ["ill=perhaps", "ward= age= member= ill="]
