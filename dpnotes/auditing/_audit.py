@@ -30,7 +30,7 @@ from dpnotes.auditing._canaries import (
 )
 from dpnotes.auditing._observing import Observer
 from dpnotes.auditing._report import AuditReport
-from dpnotes.auditing._scores import audit_scores, runs_needed
+from dpnotes.auditing._scores import LARGEST_SCORE, audit_scores, runs_needed
 from dpnotes.auditing._training import Runner, Runs, Training, last_of
 
 # of the budget: to choose on; and of what is left then, to count on
@@ -640,8 +640,8 @@ def _distance(one: Floats, other: Floats) -> float:
     gap = float(stats.ks_2samp(one, other, method="asymp").statistic)
     by_gap = 2 * float(special.ndtri((1 + min(max(gap - error, 0.0), 1 - 1e-9)) / 2))
     # a failed run has the score -inf
-    one = one[np.isfinite(one)]
-    other = other[np.isfinite(other)]
+    one = one[np.abs(one) < LARGEST_SCORE]
+    other = other[np.abs(other) < LARGEST_SCORE]
     if min(len(one), len(other)) < 2:
         return by_gap
     difference = float(abs(one.mean() - other.mean()))
@@ -660,8 +660,10 @@ def _direction(members: Floats | None, others: Floats | None) -> list[float] | N
         return None
     if members.shape[1] != others.shape[1] or members.shape[1] < 2:
         return None
+    if not (np.abs(np.vstack([members, others])) < LARGEST_SCORE).all():
+        return None
     variance = (members.var(axis=0) + others.var(axis=0)) / 2
-    if not np.isfinite(variance).all() or not variance.any():
+    if not variance.any():
         return None
     apart = members.mean(axis=0) - others.mean(axis=0)
     # where numbers vary most the difference tells least; a small ridge for those that

@@ -33,6 +33,7 @@ THRESHOLDS = 48  # of each score, from which an event is chosen
 # runs of each kind; and as many of them are in the first split, or half of all
 FEWEST = 4
 DELTA = 1e-5  # where the bound of epsilon should be largest
+LARGEST_SCORE = 1e150  # squares of larger numbers are no doubles
 COARSE = 32  # points of a region's frontier where bounds are compared to choose
 Pair = tuple[Floats, Floats]  # of runs with the record and without it, [runs, scores]
 
@@ -277,11 +278,11 @@ def _divided(scores: Floats, holdout: float, generator: np.random.Generator) -> 
 def _with_combined(
     first: Pair, second: Pair, names: list[str]
 ) -> tuple[Pair, Pair, list[str]]:
-    """Add one score, the linear discriminant of the finite scores, learned only on
-    the first split.
+    """Add one score, the linear discriminant of the scores that are finite and not
+    huge, learned only on the first split.
     """
     pooled = np.vstack(first)
-    kept = np.flatnonzero(np.isfinite(pooled).all(axis=0))
+    kept = np.flatnonzero((np.abs(pooled) < LARGEST_SCORE).all(axis=0))
     kept = kept[np.ptp(pooled[:, kept], axis=0) > 0]
     if len(kept) < 2:
         return first, second, names
@@ -364,7 +365,7 @@ def thresholds_between(values: Floats) -> Floats:
         where = np.unique(np.concatenate([ends, len(values) - ends]))
     low = values[where - 1]
     high = values[where]
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         middle = low + (high - low) / 2
     return np.where(np.isfinite(middle) & (middle > low), middle, high)
 

@@ -42,6 +42,10 @@ def sometimes_nan(X, y, seed):
     return noisy_sum(X, y, seed) if seed % 3 else np.full(X.shape[1], np.nan)
 
 
+def sometimes_infinite(X, y, seed):
+    return noisy_sum(X, y, seed) if seed % 3 else np.full(X.shape[1], np.inf)
+
+
 def as_a_function(X, y, seed):
     """A score of one's own: of the records that it is asked for."""
     released = half_the_noise(X, y, seed)
@@ -87,6 +91,9 @@ REPLACED = CLAIM.for_adjacency("replace-one")
         ),
         # the same result comes again, but the same seed gives it each time
         (lambda X, y, seed: noisy_sum(X, y, seed % 40), {"domain": 1.0}, True),
+        # numbers whose squares are no doubles, and infinite ones
+        (lambda X, y, seed: 1e300 * half_the_noise(X, y, seed), {"domain": 1.0}, True),
+        (sometimes_infinite, {}, False),
         # runs that fail count, as often with the canary as without
         (sometimes_nan, {"domain": 1.0}, False),
         (subsample, {"claim": approximate(1.0, 0.1)}, True),
