@@ -33,7 +33,7 @@ LEAST_DELTA = 1e-12  # that noise is calibrated for by loss distributions
 
 # Calibration: a grid of sigmas, at these orders, brackets every pair; the best order is
 # then closed in on
-COARSE_SIGMAS = 2.0 ** np.arange(-6, 40)
+COARSE_SIGMAS = 2.0 ** np.arange(-24, 40)
 COARSE_ORDERS = 1 + np.logspace(-3, 6, 55)
 # orders at once, each time between the neighbours of the best; a parabola follows
 SEARCH = (9, 7, 7, 7, 7, 7)
@@ -184,7 +184,8 @@ def dp_sgd_noise_multiplier(
 
     The result errs on the private side: ``dp_sgd(noise_multiplier=result,
     ...).delta(epsilon) <= delta``. Its relative distance to the smallest multiplier is
-    at most 1e-3, and usually at most 1e-7 (``"rdp"``) or 1e-5 (the other accountants).
+    at most 1e-3, and usually at most 1e-7 (``"rdp"``) or 1e-5 (the other accountants);
+    for epsilons above 1000 it may be larger.
 
     The arguments are broadcast. All combinations of their values are first solved at
     once with Renyi curves. ``"best"`` and ``"pld"`` then compute three or four loss
@@ -337,7 +338,7 @@ def calibrated_rdp(
     )
     result = np.full(delta.shape, np.nan)
     # the end that is enough, and a margin: the profile searches anew
-    result[reached] = np.exp(np.maximum(found.x, found.bracket[1])) * (1 + PRECISION)
+    result[reached] = np.exp(np.fmax(found.x, found.bracket[1])) * (1 + PRECISION)
     return result
 
 

@@ -141,6 +141,13 @@ def test_calibration_inverts_the_profile_from_the_private_side(
     assert_least(sigma, epsilon, delta, off=1e-3, **run)
 
 
+@pytest.mark.parametrize("epsilon", [54524.0, 1e20])
+def test_calibration_for_a_huge_epsilon_is_on_the_private_side(epsilon):
+    run = {"sample_rate": 1e-5, "steps": 1, "accountant": "rdp"}
+    sigma = dp_sgd_noise_multiplier(epsilon, 1e-18, **run)
+    assert dp_sgd(noise_multiplier=sigma, **run).delta(epsilon) <= 1e-18
+
+
 def test_calibration_of_arrays_is_that_of_each():
     epsilons, rates, steps = [[0.5], [4.0]], [0.01, 0.1, 1.0], [100, 1000, 10]
     by_rdp = partial(dp_sgd_noise_multiplier, accountant="rdp")
