@@ -57,6 +57,7 @@ def by_strategy(rows: pd.DataFrame) -> pd.DataFrame:
         one column for each strategy, which is NaN if the time was too short for this
         strategy.
     """
+    # in the order of the rows, which is that of the faults
     wide = rows.pivot_table(
         "fraction", ["training", "words"], "asked", sort=False
     ).reindex(columns=[*STRATEGIES])

@@ -50,6 +50,7 @@ _JOBS = click.option(
 class _Fault(click.ClickException):
     """A foreseen error, with the exit code of an error of usage: 1 is a verdict."""
 
+    # click's own errors of usage end with 2
     exit_code = 2
 
 
@@ -96,6 +97,7 @@ def book(folder: Path, force: bool) -> None:
     """
     from dpnotes.lab import chapters
 
+    # what the reader changed is kept and named
     written, kept = chapters.lay_out(folder, force=force)
     click.echo(f"{_short(folder)}: {len(written)} files written")
     for name in kept:
@@ -130,6 +132,7 @@ def build(strict: bool, force: bool, jobs: int, pdf: bool) -> None:
     """Build the book: execute the chapters that changed, then make the pages."""
     from dpnotes.lab import chapters
 
+    # nothing is built if a chapter fails
     chapters.build(strict=strict, force=force, jobs=jobs)
     if pdf:
         click.echo(_short(chapters.print_book()))
@@ -175,6 +178,7 @@ def run(
     from dpnotes.lab import chapters
     from dpnotes.lab.store import load, publish
 
+    # an unknown name ends it here, with the known ones
     chosen = chapters.chapter(chapter)
     if listed:
         _table(
@@ -190,6 +194,7 @@ def run(
     folder = (out or chosen.root / "runs").absolute()
     # where the chapter's sweeps keep their rows
     os.environ["DPNOTES_RUNS"] = str(folder)
+    # other parameters get another notebook
     notebook = folder / f"{chosen.run_name(parameters)}.ipynb"
     # an execution takes minutes, and would show the same
     if not force and chapters.is_unchanged(chosen, parameters, notebook):
@@ -212,6 +217,7 @@ def run(
             _interrupted("finished rows are saved; the same command continues")
         click.echo(f"{chosen.name}: {seconds:.1f} s")
     click.echo(_short(notebook))
+    # rows of this chapter that the run has made, as tables
     for rows in sorted(
         path for path in folder.glob(f"{chosen.name}_*") if path.is_dir()
     ):
@@ -251,6 +257,7 @@ def results_status(everything: bool) -> None:
             continue
         text = f"{experiment.name}: {len(rows) - len(missing)} of {len(rows)} rows"
         text += " published"
+        # nothing can have been computed again without a file
         published = store.published_store(experiment.name)
         if published.is_file():
             text += f" (computed again: {computed_again(store.read_store(published))})"
@@ -270,6 +277,7 @@ def results_status(everything: bool) -> None:
                 f"  and {len(missing) - len(shown)} more: dpnotes results status --all"
             )
     runs = store.runs_store("any").parent
+    # a killed row goes on from there
     if begun := store.unfinished(runs):
         click.echo(
             f"checkpoints of unfinished rows: {len(begun)}"
@@ -329,6 +337,7 @@ def results_run(
             f" {first.experiment.name}) would take {_duration(first.seconds)}, all"
             f" together {_duration(total)}"
         )
+    # what a download would add
     for name, count in done.without_data.items():
         click.echo(
             f"{count} rows need data that are not here: dpnotes data fetch {name}"
@@ -366,6 +375,7 @@ def adopt(paths: Sequence[Path], replace: bool) -> None:
     from dpnotes.lab.experiments import EXPERIMENTS, find
 
     # there must be one: rows are not adopted into the installed package
+    # raises where there is none
     sweep.book_folder()
     stores = paths or [
         path for name in EXPERIMENTS if (path := sweep.runs_store(name)).is_dir()
@@ -379,6 +389,7 @@ def adopt(paths: Sequence[Path], replace: bool) -> None:
     experiments = [find(path.stem) for path in stores]
     for path, experiment in zip(stores, experiments, strict=True):
         destination = sweep.published_store(experiment.name)
+        # rows that a reader made with other parameters are not published
         grid = experiment.grids.get("paper", list)()
         new, same = sweep.adopt(
             path,
@@ -422,6 +433,7 @@ def verify(names: Sequence[str], sample: int, cheapest: bool, keep: bool) -> Non
     from dpnotes.lab import backlog, store as sweep
     from dpnotes.lab.experiments import VERIFICATIONS
 
+    # over all experiments, for the exit code
     disagreeing = computed = 0
     for experiment in backlog.chosen(names):
         listed = backlog.tasks(experiment)
@@ -438,6 +450,7 @@ def verify(names: Sequence[str], sample: int, cheapest: bool, keep: bool) -> Non
         if not drawn:
             continue
         computed += len(drawn)
+        # so that nobody waits without knowing how long
         longest = _duration(max(task.seconds for task in drawn))
         click.echo(
             f"{experiment.name}: computing {len(drawn)} of {len(rows)} rows again; the"
@@ -490,6 +503,7 @@ def draft(table: Path, target: str) -> None:
     """Draft the file NAME.toml, with blanks for the public facts about TABLE."""
     from dpnotes import data
 
+    # to the terminal: the file is the reader's to write
     click.echo(data.draft(table, target))
 
 
@@ -585,6 +599,7 @@ def audit(training: str, table: Path, keep: Path | None, **given: Any) -> None:
 
     context = click.get_current_context()
     try:
+        # options have the names of its parameters
         report = audit_table(training, table, keep=keep, **given)
     except KeyboardInterrupt:
         saved = "nothing was saved; --keep FILE saves the findings"
@@ -632,6 +647,7 @@ def compare_methods(
     """
     from dpnotes.data import load_file
 
+    # the flag is a statement, not a choice
     if not public:
         raise click.UsageError(
             "a comparison releases what it finds without any protection: give --public"
@@ -647,6 +663,7 @@ def compare_methods(
     click.echo(shown(found).to_string(index_names=False))
     for name, note in found["note"][found["note"] != ""].items():
         click.echo(f"Not fitted: {name}: {note}")
+    # values that count as missing could hide a wrong file
     for told in own.unread():
         click.echo(f"Note: {told}.")
 
@@ -706,6 +723,7 @@ def _foreseen(error: BaseException | None) -> bool:
 
 def _table(rows: Iterable[Iterable[object]]) -> None:
     """Print rows in aligned columns."""
+    # text first: widths are of what is printed
     lines = [[str(cell) for cell in row] for row in rows]
     # as wide as the widest cell of a column
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -727,6 +745,7 @@ def _varied(task: Any, rows: Sequence[Any]) -> list[str]:
 
 
 def _duration(seconds: float) -> str:
+    # the largest unit that fits
     for unit, length in (("h", 3600), ("min", 60)):
         if seconds >= length:
             return f"{seconds / length:.1f} {unit}"

@@ -100,6 +100,7 @@ def _option(
     kind = TYPES.get(str(parameter.annotation).partition(" ")[0], float)
     settings: dict[str, Any] = {"help": _words(described), "required": True}
     if parameter.default is not inspect.Parameter.empty:
+        # None says nothing to a reader
         shown = parameter.default is not None
         settings |= {
             "required": False,
@@ -145,6 +146,7 @@ def _show_profile(
         accounting.statement(
             profile, delta=deltas, epsilon=epsilons, n_public=True
         ).save(file)
+    # what was asked for, in the order of the options
     pairs = [(float(profile.epsilon(delta)), delta) for delta in deltas]
     pairs += [(epsilon, float(profile.delta(epsilon))) for epsilon in epsilons]
     if as_json:

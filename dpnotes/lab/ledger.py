@@ -165,6 +165,7 @@ def claim(number: int, *lines: tuple[str, float | str, float, float, float]) -> 
     """
     found = []
     for quantity, claimed, *numbers in lines:
+        # fractions and NumPy's numbers become floats
         value = claimed if isinstance(claimed, str) else float(claimed)
         found.append(Finding(quantity, value, *map(float, numbers)))
     for finding in found:
@@ -195,6 +196,7 @@ def of_paper(paper: str) -> tuple[Claim, ...]:
     """
     claims = tuple(claim for claim in LEDGER if claim.paper == paper)
     if not claims:
+        # keys as the bibliography has them
         known = ", ".join(sorted(map(repr, PAPERS.values())))
         raise ValueError(f"paper must be one of {known}, got paper={paper!r}")
     return claims
@@ -252,6 +254,7 @@ def _read(chapter: str) -> list[Claim]:
     notebook = (folder / f"{chapter}_evidence.ipynb").read_text(encoding="utf-8")
     found = []
     for cell in json.loads(notebook)["cells"]:
+        # other cells are prose or code
         if match := TEXT.fullmatch("".join(cell["source"])):
             # lines of a cell are broken for editors
             texts = {

@@ -39,6 +39,7 @@ def reference(dataset: str, target: str = "") -> str:
     path = Path(dataset).expanduser()
     # chapters run in the folder of the book
     starts = [Path.cwd(), Path(os.environ.get("PWD", "."))]
+    # the folder of the book first, then that of the command
     found = next((start / path for start in starts if (start / path).is_file()), None)
     if found is None:
         places = " or ".join(dict.fromkeys(map(str, starts)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any, NamedTuple, NotRequired, TypedDict, Unpack
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,6 @@ from dpnotes.lab._experiment import Experiment, Grid, Tolerance, two_stds
 from dpnotes.lab._shared import as_codes, as_text, origin, shared_rows
 from dpnotes.lab.bagging import exposure, grids
 from dpnotes.lab.bagging.networks import (
-    Architecture,
-    Network,
     Task,
     Trained,
     load,
@@ -32,23 +30,12 @@ from dpnotes.lab.bagging.networks import (
 # of the confidences of one record; a record on which all networks agree to the last
 # digit
 LEAST_STD = 1e-3
+# parameters of DP-SGD; the others of a row decide the network
+STEPS = (
+    *("epsilon", "delta", "tpr_at_fpr_1e3", "epochs", "batch_size"),
+    *("clipping_norm", "learning_rate"),
+)
 DIGITS_NORM = 8.0  # of grey levels / 16 on 8 x 8 pixels: a bound that sees no data
-
-
-class Steps(TypedDict):
-    """Exposure and steps of DP-SGD."""
-
-    epsilon: float | None
-    delta: float | None
-    tpr_at_fpr_1e3: NotRequired[float | None]
-    epochs: int
-    batch_size: int
-    clipping_norm: float
-    learning_rate: float
-
-
-class NoisyNetwork(Steps, Architecture):
-    """What the networks of a row by DP-SGD have in common, but for width and noise."""
 
 
 @experiment("bagging.ensemble")
@@ -62,7 +49,7 @@ def ensemble(
     epochs: int,
     seed: int,
     device: str = "auto",
-    **start: Unpack[Network],
+    **start: Any,
 ) -> dict[str, Any]:
     """Train networks on random subsamples (or one on all rows) and score their majority
     vote.
@@ -148,7 +135,7 @@ def dp_sgd(
     width: int | None,
     seed: int,
     device: str = "auto",
-    **given: Unpack[NoisyNetwork],
+    **start: Any,
 ) -> dict[str, Any]:
     """Train the same network by DP-SGD, with given noise or with the least that tight
     accounting allows.
@@ -181,9 +168,7 @@ def dp_sgd(
         (the total variation that the release of all steps has at most); adjacency,
         status; data; device.
     """
-    start: dict[str, Any] = dict(given)
-    # what is left decides the network
-    steps = {name: start.pop(name) for name in Steps.__annotations__ if name in start}
+    steps = {name: start.pop(name) for name in STEPS if name in start}
     task = load(dataset, split, start.get("public"))
     # names are checked without it, too
     learner = network(task[0], width=width or 1, device=device, **start)
@@ -204,7 +189,7 @@ def teachers(
     seed: int,
     l2: float | None = None,
     device: str = "auto",
-    **start: Unpack[Network],
+    **start: Any,
 ) -> dict[str, Any]:
     """Train some of the teachers of :func:`pate`, and let them vote on all public rows.
 
@@ -286,7 +271,7 @@ def pate(
     seed: int,
     l2: float | None = None,
     device: str = "auto",
-    **start: Unpack[Network],
+    **start: Any,
 ) -> dict[str, Any]:
     """Let an ensemble of networks label the public rows by Confident-GNMax, and score
     the student.
@@ -391,7 +376,7 @@ def membership(
     epochs: int,
     seed: int,
     device: str = "auto",
-    **start: Unpack[Network],
+    **start: Any,
 ) -> dict[str, Any]:
     """Attack bagged networks (N = 1 each): call the records members of which a network
     is too sure.
@@ -644,8 +629,8 @@ def private_base(
         "classes": range(arrays.n_classes),
         "device": device,
         "noise_seed": seed,
+        "adjacency": "replace-one",
     }
-    options["adjacency"] = "replace-one"
     model: Any
     if mode == "bare":
         model = LogisticRegression(C=1 / (l2 * subsample), tol=1e-6, max_iter=2000).fit(
@@ -711,7 +696,7 @@ def hog_ensemble(
 
 @experiment("bagging.hog_dp_sgd")
 def hog_dp_sgd(
-    *, dataset: str, split: str, seed: int, device: str = "auto", **steps: Unpack[Steps]
+    *, dataset: str, split: str, seed: int, device: str = "auto", **steps: Any
 ) -> dict[str, Any]:
     """Softmax regression by DP-SGD on histograms of oriented gradients, with the least
     noise for an exposure.
@@ -757,19 +742,12 @@ def _in_the_unit_ball(dataset: str, split: str) -> Task:
         return own, X, own.y_train, X_test, own.y_test
     if dataset == "digits":
         arrays = data.load("digits")
-        return (
-            arrays,
-            arrays.X_train / DIGITS_NORM,
-            arrays.y_train,
-            arrays.X_test / DIGITS_NORM,
-            arrays.y_test,
-        )
+        X, X_test = arrays.X_train / DIGITS_NORM, arrays.X_test / DIGITS_NORM
+        return arrays, X, arrays.y_train, X_test, arrays.y_test
     arrays = data.load(dataset, split="intrinsic_sgd")
-    scored = (
-        (arrays.X_test, arrays.y_test)
-        if split == "test"
-        else (arrays.X_validation, arrays.y_validation)
-    )
+    scored: Any = (arrays.X_test, arrays.y_test)
+    if split == "validation":
+        scored = arrays.X_validation, arrays.y_validation
     return arrays, arrays.X_train, arrays.y_train, *scored
 
 
@@ -777,14 +755,16 @@ def _bagged(task: Task, learner: Any, seed: int, **draw: Any) -> Any:
     """Bagging of a learner, fitted."""
     from dpnotes.methods import Bagging
 
-    options: dict[str, Any] = {
-        "classes": range(task[0].n_classes),
-        "adjacency": "add-remove",
+    model = Bagging(
+        estimator=learner,
+        classes=range(task[0].n_classes),
+        adjacency="add-remove",
         # a public constant of the experiment
-        "n": len(task[1]),
-        "noise_seed": seed,
-    }
-    return Bagging(estimator=learner, **draw, **options).fit(*task[1:3])
+        n=len(task[1]),
+        noise_seed=seed,
+        **draw,
+    )
+    return model.fit(*task[1:3])
 
 
 def _noisy(
@@ -807,14 +787,17 @@ def _noisy(
     }
     if tpr_at_fpr_1e3 is not None:
         options["noise_multiplier"] = exposure.noise_for_tpr(tpr_at_fpr_1e3, **rounds)
-    options |= {
-        "classes": range(arrays.n_classes),
-        "adjacency": "add-remove",
+    model = DPSGD(
+        network=network,
+        classes=range(arrays.n_classes),
+        adjacency="add-remove",
         # a public constant of the experiment
-        "n": len(X),
-        "accountant": "pld",
-    }
-    model = DPSGD(network=network, **rounds, **options, noise_seed=seed).fit(X, y)
+        n=len(X),
+        accountant="pld",
+        noise_seed=seed,
+        **rounds,
+        **options,
+    ).fit(X, y)
     return _scored(
         task,
         model,

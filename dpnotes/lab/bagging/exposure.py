@@ -33,14 +33,16 @@ def profile(row: Mapping[str, Any], n: int) -> accounting.PrivacyProfile | None:
     DP-SGD whose noise is yet to be calibrated it is all that the budget implies.
     """
     if "n_teachers" in row:
-        noise: dict[str, Any] = {
-            name: float(row[name]) for name in ("sigma_threshold", "sigma_answer")
-        }
+        # of text or floats, where the table had gaps
         queries = int(row["queries"])
         return accounting.confident_gnmax(
-            **noise, queries=queries, answers=int(row["answers"] or queries)
+            sigma_threshold=float(row["sigma_threshold"]),
+            sigma_answer=float(row["sigma_answer"]),
+            queries=queries,
+            answers=int(row["answers"] or queries),
         )
     if "clipping_norm" in row:
+        # the noise that was used, or that was asked for
         sigma = row.get("sigma") or row["noise_multiplier"]
         if sigma is None:
             return accounting.approximate(float(row["epsilon"]), float(row["delta"]))
@@ -49,11 +51,9 @@ def profile(row: Mapping[str, Any], n: int) -> accounting.PrivacyProfile | None:
             "steps": int(row["epochs"] * n // row["batch_size"]),
         }
         return _dp_sgd(noise_multiplier=float(sigma), **rounds, accountant="pld")
-    return (
-        None
-        if row["subsample"] is None
-        else accounting.bagging(n=n, subsample=int(row["subsample"]))
-    )
+    if row["subsample"] is None:
+        return None
+    return accounting.bagging(n=n, subsample=int(row["subsample"]))
 
 
 def tpr_at_fpr_1e3(profile: accounting.PrivacyProfile) -> float:
@@ -88,6 +88,7 @@ def noise_for_tpr(tpr: float, *, sample_rate: float, steps: int) -> float:
     limit = math.log(
         limiting_noise(mu_for_tpr(tpr), sample_rate=sample_rate, steps=steps)
     )
+    # the limit is near the root: a few steps bracket it
     low = high = limit
     while excess(high) > 0:
         high += STEP
@@ -158,6 +159,7 @@ def sample_distribution(
     >>> {outcome: str(mass) for outcome, mass in distribution.items()}
     {((0, 1),): '1/2', ((1, 0),): '1/2'}
     """
+    # one draw without replacement, cut into pieces
     if scheme == "split" and not replace:
         drawn = permutations(range(n), n_models * subsample)
         outcomes = [

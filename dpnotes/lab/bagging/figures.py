@@ -49,6 +49,7 @@ def models(points: pd.DataFrame) -> Figure:
     axes.set(xscale="log", xlabel="number of models N (log)", ylabel="test accuracy")
     counts = sorted(set(points["n_models"]))
     axes.set_xticks(counts, [str(count) for count in counts])
+    # the numbers of models are the ticks
     axes.minorticks_off()
     if curves:
         axes.legend()

@@ -5,7 +5,7 @@ public weights, PATE's teachers.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, NotRequired, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,28 +33,6 @@ STAGES = {  # channels of the convolutions, in units of the first one's
 VGG16 = {"width": 64, "kernel_size": 3, "padding": 1}
 
 
-class Architecture(TypedDict):
-    """Parameters of a row's networks, but for their width: architecture, and where
-    training starts.
-    """
-
-    kernel_size: int
-    padding: int
-    architecture: NotRequired[str]
-    public: NotRequired[str | None]
-    public_epochs: NotRequired[int]
-    public_rate: NotRequired[float]
-
-
-class Network(Architecture):
-    """What the networks of a row have in common when they are trained without noise."""
-
-    width: int
-    batch_size: int
-    optimizer: str
-    learning_rate: float
-
-
 # a set, rows and labels to train on, and to score
 Task: TypeAlias = "tuple[Dataset, Any, Any, Any, Any]"
 
@@ -69,6 +47,7 @@ def load(dataset: str, split: str, public: str | None = None) -> Task:
     """
     from dpnotes import data
 
+    # the larger sets have a split for their public images
     own = one_of("split", split, SPLITS) == "rest" and dataset not in PUBLIC_ROWS
     arrays = data.load(dataset, split="bagging_public" if own else "original")
     X, X_test, y = (
@@ -84,6 +63,7 @@ def load(dataset: str, split: str, public: str | None = None) -> Task:
             X[-VALIDATION_ROWS:],
             y[-VALIDATION_ROWS:],
         )
+    # digits make their first test rows public
     first = PUBLIC_ROWS.get(dataset, 0) if split == "rest" else 0
     return arrays, X, y, X_test[first:], arrays.y_test[first:]
 
@@ -145,6 +125,7 @@ def network(
             architecture=architecture,
             **size,
         )
+        # its classes are others
         training |= {"new_last_layer": True}
         training["initial"] = (
             convolutions() if public == IMAGENET else start(device=device)
@@ -162,17 +143,18 @@ def public_weights(public: str, epochs: int, rate: float, **architecture: Any) -
     from dpnotes import data
 
     arrays = data.load(public)
-    training: dict[str, Any] = {
-        "epochs": epochs,
-        "batch_size": 32,
-        "optimizer": "adam",
-        "learning_rate": rate,
-    }
-    return (
-        network(arrays, **architecture, **training, random_state=0)
-        .fit(arrays.X_train, arrays.y_train)
-        .networks_.state_dict(0)
+    untrained = network(
+        arrays,
+        **architecture,
+        epochs=epochs,
+        batch_size=32,
+        optimizer="adam",
+        learning_rate=rate,
+        random_state=0,
     )
+    # all labels of the public set are public
+    fitted = untrained.fit(arrays.X_train, arrays.y_train)
+    return fitted.networks_.state_dict(0)
 
 
 def convolutions() -> dict[str, torch.Tensor]:

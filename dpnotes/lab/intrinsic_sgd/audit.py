@@ -7,7 +7,7 @@ These are the parts of :func:`dpnotes.lab.intrinsic_sgd.experiments.audit`.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
@@ -42,14 +42,11 @@ class Pair(NamedTuple):
         """Train without and with the record, and return the last weights, [runs, 2,
         p].
         """
-        pair: dict[str, Any] = {
-            "neighbours": [self.place],
-            "replacement": (self.record, self.label),
-        }
         fitted = learners.fit_sgd(
             self.X,
             self.y,
-            **pair,
+            neighbours=[self.place],
+            replacement=(self.record, self.label),
             n_runs=runs,
             random_state=seed,
             device=device,
@@ -65,20 +62,18 @@ class Pair(NamedTuple):
         limit = math.sqrt(6 / (self.X.shape[1] + 1))
         if setting.initial == "varied":
             return -limit, limit
-        before: dict[str, Any] = {
-            "steps": 1,
-            "batch_size": 1,
-            "learning_rate": 1.0,
-            "checkpoints": [0],
-        }
+        # one step, before which the weights are looked at
         start = learners.fit_sgd(
             self.X,
             self.y,
             n_runs=1,
             init_seeds=0,
+            steps=1,
+            batch_size=1,
+            learning_rate=1.0,
+            checkpoints=[0],
             dtype=np.float64,
             device="cpu",
-            **before,
         )
         # the start of the only run that there is
         own = float(start.trajectory[0, 0, self.feature])

@@ -186,13 +186,14 @@ def neighbour_runs(
     chosen = np.random.default_rng(random_state).choice(
         len(X) - 1, n_neighbours, replace=False
     )
-    pairs: dict[str, Any] = {
-        "neighbours": np.sort(chosen),
-        "replacement": (X[0], int(y[0])),
-    }
-    kept = np.ascontiguousarray(X[1:])
     return learners.fit_sgd(
-        kept, y[1:], **pairs, n_runs=n_seeds, random_state=random_state, **setting
+        np.ascontiguousarray(X[1:]),
+        y[1:],
+        neighbours=np.sort(chosen),
+        replacement=(X[0], int(y[0])),
+        n_runs=n_seeds,
+        random_state=random_state,
+        **setting,
     )
 
 
@@ -202,13 +203,16 @@ def trained(setting: Setting, device: str) -> learners.SGDRuns:
     """Train weights [n_seeds, n_neighbours + 1, p]; column 0 is the data set without
     its first record.
     """
-    own: dict[str, Any] = {
-        name: getattr(setting, name)
-        for name in ("n_seeds", "n_neighbours", "hidden", "output")
-    }
-    X, y = setting.records.X, setting.records.y
     return neighbour_runs(
-        X, y, random_state=setting.seed, device=device, **own, **setting.sgd
+        setting.records.X,
+        setting.records.y,
+        n_seeds=setting.n_seeds,
+        n_neighbours=setting.n_neighbours,
+        hidden=setting.hidden,
+        output=setting.output,
+        random_state=setting.seed,
+        device=device,
+        **setting.sgd,
     )
 
 
@@ -220,15 +224,17 @@ def trajectories(setting: Setting, steps: tuple[int, ...], device: str) -> Featu
 
     The last weights equal column 0 of :func:`trained`.
     """
-    X, y = np.ascontiguousarray(setting.records.X[1:]), setting.records.y[1:]
-    own: dict[str, Any] = {
-        "n_runs": setting.n_seeds,
-        "random_state": setting.seed,
-        "checkpoints": steps,
-    }
-    return learners.fit_sgd(
-        X, y, **own, dtype=np.float64, device=device, **setting.sgd
-    ).trajectory
+    runs = learners.fit_sgd(
+        np.ascontiguousarray(setting.records.X[1:]),
+        setting.records.y[1:],
+        n_runs=setting.n_seeds,
+        random_state=setting.seed,
+        checkpoints=steps,
+        dtype=np.float64,
+        device=device,
+        **setting.sgd,
+    )
+    return runs.trajectory
 
 
 @functools.lru_cache(maxsize=2)

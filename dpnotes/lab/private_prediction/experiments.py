@@ -81,6 +81,7 @@ def trade_off(
     from dpnotes.lab.private_prediction import runs
     from dpnotes.learners import one_thread
 
+    # before data are read
     one_of("method", method, grids.METHODS)
     own = runs.task(dataset, n=n, d=d, n_classes=n_classes)
     release = runs.Release(
@@ -93,6 +94,7 @@ def trade_off(
         seed=seed,
         device=device,
     )
+    # small products: more threads cost more than they give
     with one_thread():
         # on held-out training rows, never on those that are scored
         chosen = runs.choose(method, own, release) if l2 is None else {"l2": l2}
@@ -112,6 +114,7 @@ def trade_off(
 
 
 def _mean_and_std(accuracies: np.ndarray[Any, Any]) -> dict[str, float | None]:
+    # of a sample; a single network has none
     std = float(accuracies.std(ddof=1)) if len(accuracies) > 1 else None
     return {"accuracy": float(accuracies.mean()), "accuracy_std": std}
 
@@ -150,15 +153,18 @@ def training_time(
 
     own = task("mnist", n=n, d=d, n_classes=n_classes)
     common: dict[str, Any] = {"device": "cpu", "noise_seed": seed}
+    # one of the two whose time the table is about
     model: Any = LossPerturbation(1.0, l2=l2, intercept=False, **common)
     batch = 1000
     if method == "subsample_aggregate":
         model = SubsampleAggregate(
             1.0, answers=answers, n_models=n_models, adjacency="add-remove", **common
         )
+        # it answers no more than its budget
         batch = min(batch, answers)
     # again from the first where there are fewer
     queries = own.X_score[np.arange(batch) % len(own.X_score)]
+    # of this thread: other processes do not count
     start = time.thread_time()
     model.fit(own.X, own.y)
     trained = time.thread_time()
@@ -206,8 +212,9 @@ def vote_network(
     from dpnotes.lab.private_prediction import networks
 
     arrays = data.load(dataset)
-    how: dict[str, Any] = {"epochs": epochs, "seed": seed, "device": device}
-    found = networks.vote_of(arrays, model, n_models, **how)
+    found = networks.vote_of(
+        arrays, model, n_models, epochs=epochs, seed=seed, device=device
+    )
     accuracy = float(np.mean(found == arrays.y_test))
     return {"accuracy": accuracy, "votes": as_text(found), **origin(arrays, device)}
 
@@ -322,17 +329,20 @@ def network_setting(
     from dpnotes.lab.private_prediction import networks
 
     arrays = data.load(dataset)
-    given: dict[str, Any] = {
-        "clipping_norm": clipping_norm,
-        "epsilon": epsilon,
-        "epochs": epochs,
-        "whole_epochs": whole_epochs,
-    }
-    accuracy, noise = networks.setting(arrays, **given, seed=seed, device=device)
+    accuracy, noise = networks.setting(
+        arrays,
+        clipping_norm=clipping_norm,
+        epsilon=epsilon,
+        epochs=epochs,
+        whole_epochs=whole_epochs,
+        seed=seed,
+        device=device,
+    )
     return {"accuracy": accuracy, "noise": noise, **origin(arrays, device)}
 
 
 # of a core, for an epoch on a sixteenth of the records, and an epoch of DP-SGD
+# hours of 500 epochs, measured
 VOTE_EPOCH = 2.6 * 3600 / 500
 DP_SGD_EPOCH = 7.8 * 3600 / 100
 # of an H100, measured on both in images a second
@@ -367,6 +377,7 @@ def _network_seconds(parameters: Mapping[str, Any]) -> float:
     networks = grids.vote_networks(*asked)
     # the networks are rows of their own, which may be there
     missing = lacking(VOTE_NETWORKS, vote_network, networks)
+    # the votes themselves take half a minute
     return 30.0 + VOTE_EPOCH * epochs * len(missing)
 
 
@@ -375,48 +386,58 @@ def _setting_seconds(parameters: Mapping[str, Any]) -> float:
     return DP_SGD_EPOCH * float(parameters["epochs"]) * 0.8
 
 
+# linear models: little more than rounding
 _TRADED: Tolerance = {"accuracy": 0.01, "accuracy_std": 5e-4, "noise": 1e-6}
 # of another machine
 _TIMED: Tolerance = {"train_seconds": math.inf, "predict_seconds": math.inf}
+# networks differ by a few hundred test images between machines
 _TRAINED: Tolerance = {"accuracy": 0.02}
 _NOISY: Tolerance = {"accuracy": 0.02, "noise": 1e-3}
 _VOTED: Tolerance = {"accuracy": 0.02, "accuracy_std": 0.02, "noise": 1e-3}
-Run = tuple[
-    str,
-    Callable[..., dict[str, Any]],
-    Callable[[], Grid],
-    Tolerance,
-    Callable[..., float],
-    float,
-]
-_RUNS: tuple[Run, ...] = (
+
+
+def _stored(
+    name: str,
+    function: Callable[..., dict[str, Any]],
+    tolerance: Tolerance,
+    cost: Callable[[Mapping[str, Any]], float],
+    speedup: float = 1.0,
+    **scales: Callable[[], Grid],
+) -> Experiment:
+    return Experiment(
+        f"private_prediction_{name}", function, scales, tolerance, cost, speedup
+    )
+
+
+_QUICK: dict[str, Any] = {"privacy": {"quick": grids.quick}}  # Figure 1 alone
+EXPERIMENTS = [
     *(
-        (name, trade_off, grid, _TRADED, _seconds, 1.0)
+        _stored(name, trade_off, _TRADED, _seconds, paper=grid, **_QUICK.get(name, {}))
         for name, grid in grids.GRIDS.items()
     ),
-    ("times", training_time, grids.times, _TIMED, lambda parameters: 2.0, 1.0),
-    (
+    _stored("times", training_time, _TIMED, lambda _: 2.0, paper=grids.times),
+    _stored(
         "network_settings",
         network_setting,
-        grids.network_settings,
         _NOISY,
         _setting_seconds,
         DP_SGD_SPEEDUP,
+        paper=grids.network_settings,
     ),
-    (
+    _stored(
         "vote_networks",
         vote_network,
-        grids.vote_networks,
         _TRAINED,
         lambda parameters: VOTE_EPOCH * float(parameters["epochs"]),
         GPU_SPEEDUP,
+        paper=grids.vote_networks,
     ),
-    ("networks", network, grids.networks, _VOTED, _network_seconds, DP_SGD_SPEEDUP),
-)
-EXPERIMENTS = [
-    Experiment(f"private_prediction_{name}", function, scales, tolerance, cost, speedup)
-    for name, function, grid, tolerance, cost, speedup in _RUNS
-    for scales in [
-        {"paper": grid, "quick": grids.quick} if name == "privacy" else {"paper": grid}
-    ]
+    _stored(
+        "networks",
+        network,
+        _VOTED,
+        _network_seconds,
+        DP_SGD_SPEEDUP,
+        paper=grids.networks,
+    ),
 ]

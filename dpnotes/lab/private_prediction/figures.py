@@ -110,6 +110,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, panel: Panel, drawn: dict[str, Any]) 
     styles = looks(NAMES.values())
     for method in panel.methods:
         points = series(rows, method, panel.x, **panel.fixed)
+        # named in the title, so that a gap is seen
         if points is None:
             absent.append(NAMES[method])
         elif len(points.x) == 1 and panel.x == "answers":
@@ -117,6 +118,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, panel: Panel, drawn: dict[str, Any]) 
             constant.append((method, points))
         else:
             drawn[NAMES[method]] = _line(axes, points, styles[NAMES[method]])
+    # as far as the curves of this panel go
     low, high = axes.get_xlim() if axes.lines else (1, 1000)
     for method, points in constant:
         # a horizontal line over the other curves
@@ -135,6 +137,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, panel: Panel, drawn: dict[str, Any]) 
 
 def _line(axes: Axes, points: Series, style: dict[str, Any]) -> Any:
     (line,) = axes.plot(points.x, points.accuracy, markersize=5, **style)
+    # a single release has no band
     band = np.nan_to_num(points.std)
     low, high = points.accuracy - band, points.accuracy + band
     axes.fill_between(points.x, low, high, color=style["color"], alpha=0.2, linewidth=0)

@@ -60,18 +60,18 @@ def labels(
     """Labels of the test rows, shape [1, n_test], that one network gives, and the
     noise.
     """
-    network = _network(arrays, epochs=epochs, seed=seed, device=device)
-    given: dict[str, Any] = {
-        "epsilon": epsilon,
-        "delta": DELTA,
-        "clipping_norm": clipping_norm,
-        "epochs": epochs,
-    }
-    model: Any = (
-        network
-        if method == "non_private"
-        else _dp_sgd(network, arrays, seed=seed, device=device, **given)
-    )
+    model: Any = _network(arrays, epochs=epochs, seed=seed, device=device)
+    if method == "dp_sgd":
+        model = _dp_sgd(
+            model,
+            arrays,
+            epsilon=epsilon,
+            delta=DELTA,
+            clipping_norm=clipping_norm,
+            epochs=epochs,
+            seed=seed,
+            device=device,
+        )
     model.fit(arrays.X_train, arrays.y_train)
     return model.predict(arrays.X_test)[None], getattr(model, "noise_multiplier_", None)
 
@@ -97,6 +97,7 @@ def setting(
         X_test=X[-HELD_OUT:],
         y_test=y[-HELD_OUT:],
     )
+    # the noise is that of the whole training, so that the choice is made at that noise
     whole = {
         "sample_rate": BATCH / len(own.X_train),
         "steps": whole_epochs * (len(own.X_train) // BATCH),
@@ -104,15 +105,16 @@ def setting(
     noise = float(
         accounting.dp_sgd_noise_multiplier(epsilon, DELTA, accountant="pld", **whole)
     )
-    given: dict[str, Any] = {
-        "clipping_norm": clipping_norm,
-        "epochs": epochs,
-        "noise_multiplier": noise,
-    }
-    network = _network(own, epochs=epochs, seed=seed, device=device)
-    model = _dp_sgd(network, own, seed=seed, device=device, **given).fit(
-        own.X_train, own.y_train
+    model = _dp_sgd(
+        _network(own, epochs=epochs, seed=seed, device=device),
+        own,
+        noise_multiplier=noise,
+        clipping_norm=clipping_norm,
+        epochs=epochs,
+        seed=seed,
+        device=device,
     )
+    model.fit(own.X_train, own.y_train)
     return float(np.mean(model.predict(own.X_test) == own.y_test)), noise
 
 
@@ -120,7 +122,7 @@ def _dp_sgd(
     network: NetworkClassifier,
     arrays: Dataset,
     *,
-    clipping_norm: float,
+    clipping_norm: Any,
     epochs: int,
     seed: int,
     device: str,
@@ -129,25 +131,24 @@ def _dp_sgd(
     """The network trained by DP-SGD, its rate divided by ten three times, as without
     privacy.
     """
+    # steps of an epoch, the last batch left out
     epoch = len(arrays.X_train) // BATCH
     factors = np.repeat(epoch_factors(_schedule(epochs), epochs), epoch)
-    rounds: dict[str, Any] = {
-        "sample_rate": BATCH / len(arrays.X_train),
-        "steps": epochs * epoch,
-    }
-    rounds |= {
-        "clipping_norm": clipping_norm,
-        "learning_rate": list(RATE / clipping_norm * factors),
-    }
-    given: dict[str, Any] = {
-        "classes": range(arrays.n_classes),
-        "adjacency": "add-remove",
-        # a public constant of the experiment
-        "n": len(arrays.X_train),
-        "accountant": "pld",
-    }
     return DPSGD(
-        network=network, **noise, **rounds, **given, device=device, noise_seed=seed
+        network=network,
+        sample_rate=BATCH / len(arrays.X_train),
+        steps=epochs * epoch,
+        clipping_norm=clipping_norm,
+        # a gradient of full norm moves the weights as far as without clipping
+        learning_rate=list(RATE / clipping_norm * factors),
+        classes=range(arrays.n_classes),
+        adjacency="add-remove",
+        # a public constant of the experiment
+        n=len(arrays.X_train),
+        accountant="pld",
+        device=device,
+        noise_seed=seed,
+        **noise,
     )
 
 
@@ -159,6 +160,7 @@ class _One:
     model: int
 
     def fit_many(self, X: Any, codes: Any, subsets: Any, **given: Any) -> Any:
+        # the others are other rows
         own = subsets[self.model : self.model + 1]
         return self.network.fit_many(X, codes, own, first=self.model, **given)
 
@@ -170,6 +172,7 @@ def vote_of(
     shards of the records.
     """
     network = _network(arrays, epochs=epochs, seed=seed, device=device)
+    # shards are drawn for all, and one of them is trained on
     learner = _One(network, model)
     X, y, n_classes = arrays.X_train, arrays.y_train, arrays.n_classes
     fit = fit_shards(

@@ -68,6 +68,7 @@ class Series(NamedTuple):
         KeyError
             If the point was not run.
         """
+        # values were written as decimal text
         found = np.flatnonzero(np.isclose(self.x, x, rtol=1e-9, atol=0))
         if not len(found):
             raise KeyError(x)
@@ -104,6 +105,7 @@ def put_together(*stores: pd.DataFrame) -> pd.DataFrame:
 def size_of(dataset: str) -> Mapping[str, float]:
     """Training records, features and classes of a data set."""
     if own_data.is_own(dataset):
+        # a file tells its own sizes
         mine = own_data.load(dataset)
         return {"n": mine.n_train, "d": mine.d, "n_classes": mine.n_classes}
     return SIZES[dataset]
@@ -138,8 +140,10 @@ def series(
         # small data have fewer shards than BASE says
         setting["n_models"] = rows["n_models"].max()
     setting |= fixed
+    # a released model answers any number of queries
     if method not in ANSWERING:
         del setting["answers"]
+    # others have no shards
     if method != "subsample_aggregate":
         del setting["n_models"]
     # what varies is not asked for
@@ -148,6 +152,7 @@ def series(
     keep = rows["accuracy"].notna() & (rows["delta"] > 0 if x == "delta" else True)
     for name, value in setting.items():
         keep &= rows[name] == value
+    # figures share points, which several stores then have
     own = rows[keep].drop_duplicates([x]).sort_values(x)
     if own.empty:
         return None
@@ -261,6 +266,7 @@ def noise_by_answers(
             ]
         )
 
+    # odds of the right class against one other, at 95 %
     sigma, beta, odds = (
         accounting.prediction_sensitivity_sigma,
         accounting.soft_vote_beta,
@@ -334,6 +340,7 @@ def loss_noise(
             # one vector for each class, or one for all
             k = d if noise.per_class else d * n_classes
             found[analysis] = noise.sigma or math.sqrt(k + 1) / (noise.rate or math.nan)
+        # the determinant grows by so much with one record more
         found["volume"] = (n_classes - 1) * math.log1p(
             1 / (n_classes * (n * l2 + noise.regulariser))
         )
@@ -439,6 +446,7 @@ def crossing(look: Look, delta: float) -> tuple[float, float]:
     """Up to which number of answers votes are ahead of loss perturbation, and from
     which on they are behind.
     """
+    # the only curve that falls with B, next to prediction sensitivity's
     votes = look(SAA, "answers", delta)
     released = look.mean(LP, "epsilon", 1.0, delta)
     return crossing_of(votes.x.tolist(), [mean - released for mean in votes.means])
@@ -451,6 +459,7 @@ def crossing_at(
     try:
         return crossing(Look(rows, analysis), delta)
     except LookupError:
+        # a page shows the gap instead of an error
         return math.nan, math.nan
 
 

@@ -101,6 +101,7 @@ def task(
     """
     arrays: data.Dataset
     if own_data.is_own(dataset):
+        # a file has a bound of its own
         arrays = mine = own_data.load(dataset)
         bound = mine.bound
     else:
@@ -124,6 +125,7 @@ def task(
         )
     elif n is not None:
         X, y = X[:n], y[:n]
+    # by a public bound: no row is looked at
     X = data.to_unit_ball(X, bound=bound)
     X_score = data.to_unit_ball(X_score, bound=bound)
     if d is not None and d < X.shape[1]:
@@ -160,6 +162,7 @@ def deformed(X: NDArray[np.float32], count: int, *, side: int) -> NDArray[np.flo
 
     result = np.empty((count, X.shape[1]), dtype=np.float32)
     axis = (torch.arange(side) + 0.5) * 2 / side - 1
+    # where each pixel is, in the units of grid_sample
     identity = torch.stack(torch.meshgrid(axis, axis, indexing="xy"), dim=-1)
     for start in range(0, count, BATCH):
         # by the number of the first row, so that rows do not depend on the count
@@ -392,16 +395,6 @@ def dp_sgd(
     noise = accounting.dp_sgd_noise_multiplier(
         release.epsilon, release.delta, accountant=accountant, **SAMPLING
     )
-    steps = {
-        "clipping_norm": clipping_norm,
-        "learning_rate": step_length / clipping_norm,
-        "noise_multiplier": noise,
-    }
-    runs: dict[str, Any] = {
-        "n_repeats": release.repeats,
-        "seed": release.seed,
-        "device": release.device,
-    }
     models = fit_dp_sgd_linear(
         task.X,
         task.y,
@@ -409,8 +402,12 @@ def dp_sgd(
         # of a published data set: a public number
         n_records=len(task.X),
         shared_batches=True,
-        **steps,
-        **runs,
+        clipping_norm=clipping_norm,
+        learning_rate=step_length / clipping_norm,
+        noise_multiplier=noise,
+        n_repeats=release.repeats,
+        seed=release.seed,
+        device=release.device,
         **SAMPLING,
     )
     labels = models.votes(task.X_score, device=release.device)
@@ -462,6 +459,7 @@ def choose(method: str, task: Task, release: Release) -> Settings:
     """Settings of a method, chosen on the held-out tenth of the training rows."""
     if method not in LADDERS:
         return {}
+    # enough to tell candidates apart
     trials = replace(release, repeats=FIT_TRIALS if method in REPEATS else TRIALS)
     return climb(partial(METHODS[method], release=trials), task, LADDERS[method])
 
@@ -477,6 +475,7 @@ def climb(
     """
     ends: list[tuple[float, Settings]] = []
     for ladder in ladders:
+        # a candidate is fitted once in a climb
         means: dict[int, float] = {}
         # from the middle, where the best is expected
         at, best = -1, len(ladder) // 2
@@ -490,5 +489,6 @@ def climb(
                             run(task.validation, **ladder[i]).accuracies.mean()
                         )
                     best = i if means[i] > means[best] else best
+        # the best of this ladder
         ends.append((means[at], ladder[at]))
     return max(ends, key=lambda end: end[0])[1]
