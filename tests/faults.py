@@ -53,14 +53,10 @@ class Place:
         self.log, self.pids, self.error, self.made = (
             folder / name for name in ("log", "pids", "error", "made")
         )
+        # what an undisturbed sweep finds
         self.expected = {str(row): experiment(**row) for row in grid}
-        self.count = {
-            "tried": 0,
-            "survived": 0,
-            "named": 0,
-            "rows_finished": 0,
-            "rows_lost": 0,
-        }
+        counted = ("tried", "survived", "named", "rows_finished", "rows_lost")
+        self.count = dict.fromkeys(counted, 0)
 
     def started(
         self,
@@ -74,14 +70,17 @@ class Place:
         """Sweep in another process, which kills itself at some call of Python or C
         if it is told to; its number.
         """
+        # a fork, since a spawned process would import for seconds
         if child := os.fork():
             return child
         code = 1
         try:
             sys.stderr = self.error.open("w", buffering=1)
+            # what C libraries say, too
             os.dup2(sys.stderr.fileno(), 2)
             # its own is shared with forked processes, killed while they hold it
             tqdm.set_lock(threading.RLock())
+            # a row counts as finished once it was reported
             sweeping.put = self._reporting(sweeping.put)
             prepare()
             made = 0
@@ -93,6 +92,7 @@ class Place:
                     os.kill(os.getpid(), signal.SIGKILL)
 
             with backend():
+                # sees every call of Python and C, so that a kill may fall anywhere
                 sys.setprofile(count if calls >= 0 else None)
                 sweep(
                     self.experiment,
@@ -102,6 +102,7 @@ class Place:
                     **settings,
                 )
             sys.setprofile(None)
+            # how many calls a whole sweep makes
             self.made.write_text(str(made))
             get_reusable_executor().shutdown()  # as at the end of Python
             code = 0
@@ -123,10 +124,12 @@ class Place:
         """Wait for processes and look at the place: their sum of kills, unless it is
         told how often was tried.
         """
+        # 0, or the number of the signal, negative
         codes = [
             os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children
         ]
         kills = codes.count(-signal.SIGKILL)
+        # of all processes of this place
         told = self.error.read_text()
         sound = all(code in (0, -signal.SIGKILL) for code in codes) or bool(
             named and named in told
@@ -141,7 +144,9 @@ class Place:
                 _same(row[name], value) for name, value in self.expected[asked].items()
             )
         reported = set(toys.lines(self.log))
+        # the only thing that must never happen
         lost = len(reported - {row["row"] for row in found.values()})
+        # no worker may outlive its parent
         sound &= wait_until(
             lambda: not any(alive(int(pid)) for pid in set(toys.lines(self.pids)))
         )
@@ -162,6 +167,7 @@ class Place:
     def _asked(self, row):
         return {
             name: row[name]
+            # the last row has all parameters
             for name in self.grid[-1]
             if name in row and not pd.isna(row[name])
         }
@@ -213,6 +219,7 @@ def writers(
             draw.randint(1, whole) if number < killed else -1
             for number in range(writers)
         ]
+        # every second one begins at the end
         grids = [place.grid[:: 1 - 2 * (number % 2)] for number in range(writers)]
         place.ended(
             *(
@@ -236,12 +243,15 @@ def workers(
     # a cluster's outlive a sweep
     pids = place.store.with_name("workers") if victim.startswith("Dask") else place.pids
     while len(place.rows()) < len(place.grid):
+        # workers of this sweep are behind these lines
         known, tried = len(toys.lines(pids)), 0
         child = place.started(
             calls=-1, options={"pause": 0.03, "pids": pids}, n_jobs=2, backend=backend
         )
+        # after so many rows were begun
         some = known + draw.randint(1, 8)
         wait_until(lambda: len(toys.lines(pids)) >= some or not alive(child))  # noqa: B023
+        # within a row, which takes 0.03 seconds
         time.sleep(draw.uniform(0, 0.05))
         pid = (
             int((toys.lines(pids) or ["0"])[-1]) if victim.endswith("worker") else child
@@ -272,10 +282,12 @@ def broken(
         calls=-1, prepare=partial(prepare, place, draw.randint(300, 500))
     )
     place.ended(child, tried=1, named=named)
+    # for the sweeps that finish it
     os.chmod(place.store, 0o755)
 
 
 def full_disk(_place: Place, size: int) -> None:
+    # a write fails then, instead of killing the process
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
@@ -291,6 +303,7 @@ def overwritten(place: Place, draw: random.Random, _whole: int) -> None:
     its row computed once it is gone.
     """
     place.ended(place.started(calls=-1), tried=0)
+    # any of the finished rows
     victim = draw.choice(sorted(place.store.glob("*.json")))
     content = victim.read_bytes()
     victim.write_bytes(
@@ -305,6 +318,7 @@ def overwritten(place: Place, draw: random.Random, _whole: int) -> None:
     )
     child = place.started(calls=-1)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    # refused, by the name of the file
     named = code == 1 and victim.name in place.error.read_text()
     victim.unlink()
     # the file is foreign by now
@@ -335,6 +349,7 @@ def cluster(folder: Path) -> Iterator[Callable]:
     def backend():
         import distributed
 
+        # joblib finds the client by itself
         distributed.Client(scheduler_file=str(file), timeout=LONG)
         return joblib.parallel_config(backend="dask")
 
@@ -364,55 +379,36 @@ def campaign(
         }
         full = {"prepare": full_disk, "named": "cannot write"}
         closed = {"prepare": read_only, "named": "Permission denied"}
-        kinds: dict[str, tuple[int, Callable, dict[str, object]]] = {
-            "SIGKILL: one writer, at any call": (
-                150,
-                partial(writers, writers=1, killed=1),
-                {},
-            ),
-            "SIGKILL: one of two writers": (
-                80,
-                partial(writers, writers=2, killed=1),
-                {},
-            ),
-            "SIGKILL: both of two writers": (
-                80,
-                partial(writers, writers=2, killed=2),
-                {},
-            ),
-            "SIGKILL: a training with checkpoints": (
-                20,
-                partial(writers, writers=1, killed=1),
-                training,
-            ),
-            "SIGKILL: a loky worker of two": (
-                20,
-                partial(workers, victim="worker"),
-                {},
-            ),
+        one = partial(writers, writers=1, killed=1)
+        # how often each kind is tried, and what does it
+        kinds: dict[str, tuple[int, Callable]] = {
+            "SIGKILL: one writer, at any call": (150, one),
+            "SIGKILL: one of two writers": (80, partial(writers, writers=2, killed=1)),
+            "SIGKILL: both of two writers": (80, partial(writers, writers=2, killed=2)),
+            "SIGKILL: a training with checkpoints": (20, one),
+            "SIGKILL: a loky worker of two": (20, partial(workers, victim="worker")),
             "SIGKILL: the parent of two loky workers": (
                 20,
                 partial(workers, victim="parent"),
-                {},
             ),
             "SIGKILL: a Dask worker of two": (
                 10,
                 partial(workers, victim="Dask worker", backend=dask),
-                {},
             ),
             "SIGKILL: a Dask client": (
                 10,
                 partial(workers, victim="Dask client", backend=dask),
-                {},
             ),
-            "disk full": (10, partial(broken, **full), {}),
-            "folder read-only": (10, partial(broken, **closed), {}),
-            "row overwritten by a foreign program": (10, overwritten, {}),
+            "disk full": (10, partial(broken, **full)),
+            "folder read-only": (10, partial(broken, **closed)),
+            "row overwritten by a foreign program": (10, overwritten),
         }
-        for name, (times, kind, what) in kinds.items():
+        for name, (times, kind) in kinds.items():
             if names and not any(part in name for part in names):
                 continue
+            what = training if "a training" in name else {}
             draw, total, number = random.Random(name), dict.fromkeys(("tried",), 0), 0
+            # tells how many calls there are to be killed at
             undisturbed = Place(folder / f"{abs(hash(name))}-undisturbed", **what)
             undisturbed.ended(undisturbed.started())
             whole = int(undisturbed.made.read_text())

@@ -44,6 +44,7 @@ def toy(
 def expected(chosen, gpu=False):
     """Seconds that the last missing row is expected to take, for each of its cost."""
     rows = backlog.tasks(chosen, gpu=gpu)
+    # all missing rows have the same ratio
     last = [task for task in rows if task.state == "missing"][-1]
     return last.seconds / chosen.cost(last.parameters)
 
@@ -58,6 +59,7 @@ def test_a_row_is_expected_to_take_its_estimate_as_measured_rows_took_theirs(sto
     # the median of 10, 20 and 1000
     assert expected(chosen) == 20.0
     assert expected(chosen, gpu=True) == 20.0 / 5
+    # one row on a GPU counts more than all on cores
     keep(chosen, {"x": 3, "seed": 1}, 9.0, device="H100")
     assert expected(chosen, gpu=True) == 3.0
     without = toy(sizes=(1, 2, 3, 7), cost=lambda row: 0.0)
@@ -79,6 +81,7 @@ def test_each_row_of_the_grid_has_its_state(stores, tmp_path, monkeypatch):
     assert [task.needs for task in listed] == [(), (), ("mnist",), ("mnist",)]
     assert listed[1].seconds == 5.0
     assert fill().without_data == {"mnist": 2}
+    # rows of an earlier version are missing
     monkeypatch.setattr(slow, "experiment_version", 2, raising=False)
     assert {task.state for task in backlog.tasks(chosen)} == {"missing"}
 
@@ -155,6 +158,7 @@ def test_rows_are_run_cheapest_first_until_the_budget_is_spent(stores):
     assert done.finished == 4
     # 400 seconds are left
     assert [task.parameters["x"] for task in done.left] == [500, 500, 4000, 4000]
+    # the next row takes 500
     assert fill(seconds=499).finished == 0
     assert fill(seconds=500).finished == 1
     assert ran("toy_slow") == [100, 100, 500]

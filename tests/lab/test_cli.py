@@ -42,6 +42,7 @@ def run():
 
     def call(*arguments):
         result = CliRunner().invoke(cli.main, list(map(str, arguments)))
+        # an error that nobody foresaw
         if result.exception and not isinstance(result.exception, SystemExit):
             raise result.exception
         return result.exit_code, result.stdout, result.stderr
@@ -80,6 +81,7 @@ def run_rows(stores, grid, folder="runs"):
     sweep.sweep(toy, grid, store=into, progress=False)
     for file in into.iterdir():
         row = json.loads(file.read_text())
+        # as if each had taken what was estimated
         row["provenance"]["seconds"] = 60.0 * row["parameters"]["x"]
         file.write_text(json.dumps(row))
 
@@ -175,6 +177,7 @@ def test_what_is_missing_is_run_and_then_adopted(run, stores):
     assert run("results", "adopt")[1].endswith(
         "toy_table.csv: 13 new rows, 0 were there already\n"
     )
+    # nothing is left
     assert run("results", "run") == (0, "0 rows finished\n", "")
 
 
@@ -228,11 +231,13 @@ def test_adopt_knows_every_store_before_it_takes_the_first(run, stores):
         run("results", "adopt", *paths)[2]
         == "Error: unknown experiment 'unknown'; known: toy_table\n"
     )
+    # not even the known one was adopted
     assert not (stores / "published" / "toy_table.csv").exists()
 
 
 def test_verify_agrees_within_the_tolerance_and_not_beyond(run, stores, monkeypatch):
     publish(stores, GRID)
+    # the tolerance is 0.01
     monkeypatch.setitem(HERE, "more", 0.009)
     code, out, _ = run("results", "verify", "--sample", 4)
     assert code == 0

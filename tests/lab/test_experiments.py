@@ -96,6 +96,7 @@ def test_no_tolerance_is_as_large_as_what_tells_rows_apart(name):
         # half of the rows lie within; all, if that is one value
         between = high - low or values.max() - values.min()
         # a metric that no row changes must be told from 0
+        # rows that are all equal must be told from nothing
         apart = between or abs(values.median())
         tolerance = own(values.median()) if callable(own) else own
         if metric.endswith(MACHINES):
@@ -114,6 +115,7 @@ PUBLISHED = {
     if published_store(name).is_file()
 }
 KEPT = pd.read_csv(published_store(VERIFICATIONS)).sort_values("cpu_seconds")
+# one row of each store that has a quick one
 CHEAPEST = KEPT[
     (KEPT["cpu_seconds"] <= LIMIT) & KEPT["store"].isin([*PUBLISHED])
 ].drop_duplicates("store")

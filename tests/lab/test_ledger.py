@@ -36,6 +36,7 @@ class Evidence:
     def __init__(self, path):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         texts = [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
+        # everything before it shows rows, which other tests check
         (start,) = (i for i, (_, text) in enumerate(texts) if "-ev-claims)=" in text)
         self.names, self.claims = {}, {}
         for kind, text in texts[:start]:  # what the page has imported by then
@@ -70,6 +71,7 @@ def pages(stored, repository):
 
 
 def test_evidence_is_computed_and_stored(pages, stored):
+    # what the notebooks compute is what is published
     assert stored == []
     for name, numbers in NUMBERS.items():
         assert sorted(pages[name].claims) == list(numbers)
@@ -196,6 +198,7 @@ def test_evidence_notices_a_wrong_formula(
         page = pages[PAGE[number]]
         names = page.names if place is None else vars(place)
         with monkeypatch.context() as patch:
+            # where the notebook looks the function up
             patch.setitem(names, name, wrong(names[name]))
             with pytest.raises(AssertionError):
                 page.compute(number)

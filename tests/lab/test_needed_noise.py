@@ -64,6 +64,7 @@ def test_pure_noise_on_a_logit_by_sampling():
     """10,000 draws have a relative deviation of 0.7%, so 5% is seven of them."""
     found = recommend(**MNIST | {"delta": 0.0, "d": 7, "n_classes": 3}, l2=1e-2)
     sensitivity = math.sqrt(2) / (60_000 * 1e-2)
+    # directions of the logits that sum to 0
     basis = np.array([[1, 1], [-1, 1], [0, -2]]) / np.sqrt([2, 6])
     weights = basis @ vectors(2, 7, rate=1 / sensitivity, seed=0)
     logits = vectors(2, rate=1 / (100 * sensitivity), seed=1) @ basis.T

@@ -67,6 +67,7 @@ def test_every_chapter_runs_on_it(reference):
         [{**row, **bagging.private_base(**row, device="cpu")} for row in grid]
     )
     bases = comparisons.private_bases(rows)
+    # three sizes; two epsilons of two modes, and the bare subsample
     assert len(bases) == 3 * 5
     bare = bases[bases["mode"] == "bare"]
     assert bare["advantage"].to_numpy() == pytest.approx(
@@ -309,6 +310,7 @@ def test_an_audit_is_resumed_from_what_was_kept(script):
     assert content.count(b"\n") > 10
     kept.write_bytes(content[: len(content) // 2])  # torn in the middle of a line
     _, resumed = audit(script, "script.py:quiet", *options)
+    # the same findings, computed twice
     assert kept.read_bytes() == content
     assert resumed.splitlines()[0] == whole.splitlines()[0]
     code, text = audit(script, "script.py:quiet", "--epsilon", "2", "--keep", str(kept))
@@ -331,11 +333,13 @@ def test_kept_keeps_for_the_owner_alone(tmp_path):
     again = Kept(tmp_path / "file", "digest", {"seed": 0})
     assert again["scores"] == [1.0, -float("inf")]
     assert len(again) == 2
+    # as private as the records
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o600
     Kept(tmp_path / "same table", "digest", {"seed": 0})
     texts = [
         (tmp_path / name).read_text().splitlines()[0] for name in ("file", "same table")
     ]
+    # salted: nobody sees that the tables are the same
     assert texts[0] != texts[1]
     assert "digest" not in texts[0]
     with pytest.raises(ValueError, match="belongs to another audit: table was"):

@@ -88,6 +88,7 @@ def test_bagging_trains_on_no_row_that_it_scores(remembering, run, split):
     np.testing.assert_array_equal(Remembers.last.X, arrays.X_train[train])
     np.testing.assert_array_equal(Remembers.last.y, arrays.y_train[train])
     assert row["accuracy"] == np.mean(scored == 3)
+    # the two would differ if training rows were scored
     assert row["accuracy"] != np.mean(arrays.y_train[train] == 3)
     assert row["n"] == len(Remembers.last.X) != len(scored)
 
@@ -97,6 +98,7 @@ def test_dp_sgd_is_told_of_its_own_records_and_seed(remembering):
     given, n = Remembers.last.given, row["n"]
     assert given["noise_seed"] == 11
     assert given["sample_rate"] == 50 / n
+    # epochs times records over the batch
     assert given["steps"] == 7 * n // 50
     assert given["noise_multiplier"] == 2.0
     assert row["sigma"] == 2.5  # what the model says that it used
@@ -148,6 +150,7 @@ def test_each_partition_of_a_vote_has_noise_of_its_own(monkeypatch):
             device="cpu",
         )
         assert len(runs.subsample_aggregate(task, release).accuracies) == 30
+    # three partitions for each of two seeds
     assert len(set(seeds)) == 6
 
 
@@ -168,6 +171,7 @@ def test_an_audit_counts_on_runs_that_its_test_was_not_fitted_to(monkeypatch):
 
     monkeypatch.setattr(sgd.audits, "pair", lambda *_: Pair())
     found = sgd.audit(**{**row, "fit_runs": 60, "test_runs": 50, "device": "cpu"})
+    # fitted on some runs, judged on others
     assert len(set(seeds)) == 2
     assert found["true_positives"] > 40 > 10 > found["false_positives"]
     assert found["positives"] == found["negatives"] == 50

@@ -36,6 +36,7 @@ from dpnotes.lab.scorecard import (
 )
 from dpnotes.lab.verdicts import Borrowed, Mean
 
+# a printed number borrows our deviation
 ERROR = Mean.of(0.0, 0.01, 1, freedom=4)
 NEAR = Mean.of(0.91, 0.01, 5)
 FAR = Mean.of(0.8, 0.01, 5)
@@ -122,6 +123,7 @@ def test_a_cause_needs_nine_cells_in_ten_and_no_fewer_than_ours(
 
 def block(fitting, size, ours=FAR):
     """Cells of one block, of which a cause fits some."""
+    # what the cause gives in each cell
     means = [NEAR if place < fitting else FAR for place in range(size)]
     return [
         (line(cell=str(place)), Ours(ours, ERROR, [Cause("longer", "b", mean, "T")]))

@@ -49,6 +49,7 @@ def test_intervals_are_those_of_welch():
     difference = Mean.of(one.mean(), one.std(ddof=1), 7) - Mean.of(
         other.mean(), other.std(ddof=1), 4
     )
+    # Welch's test by scipy
     expected = stats.ttest_ind(one, other, equal_var=False).confidence_interval(
         1 - 2 * LEVEL
     )
@@ -106,6 +107,7 @@ def test_level_and_not_behind():
     ]
     assert level(Mean.of(0.0, 1.0, 9), margin=0.01)(LEVEL) == UNDECIDED
     # beyond the margin at the level, not at half of it
+    # its lower limit is the margin
     just = Mean(0.0, 1.0) + (0.5 + stats.norm.isf(LEVEL))
     assert level(just + 1e-9, margin=0.5)(LEVEL) == UNDECIDED
     assert level(just + 1e-9, margin=0.5)(2 * LEVEL) == REVERSED

@@ -24,6 +24,7 @@ def test_case_2_scores_what_is_not_public_and_starts_from_public_weights():
     """
     arrays, X, _, X_score, _ = load("digits", "rest")
     public, labels = load_public("digits")
+    # every record of the digits has one part
     assert len(X) + len(public) + len(X_score) == 1797
     np.testing.assert_array_equal(np.concatenate([public, X_score]), arrays.X_test)
     assert len(labels) == len(public) == 100
@@ -48,11 +49,13 @@ def test_case_2_scores_what_is_not_public_and_starts_from_public_weights():
 
 
 def test_pate_shares_its_teachers_and_counts_what_it_asks():
+    # both readings of the paper's count
     rows = grids.pate("quick", seeds=2)
     short = {"epochs": 8, "student_epochs": 40, "device": "cpu"}
     done = pd.DataFrame([{**row, **chapter.pate(**{**row, **short})} for row in rows])
     # one ensemble
     assert done["plurality"].nunique() == done["agreement"].nunique() == 1
+    # rows that stop after their answers
     stops = done["answers"].notna()
     assert (done[stops]["answered"] <= done[stops]["answers"]).all()
     assert (done[stops]["asked"] > done[stops]["answered"]).all()
@@ -62,6 +65,7 @@ def test_pate_shares_its_teachers_and_counts_what_it_asks():
     once = chapter.pate(**{**rows[0], **short})
     assert once["accuracy"] == done["accuracy"][0]
     other = chapter.pate(**{**rows[0], **short, "teachers_seed": 1})
+    # other shards and teachers
     assert other["agreement"] != once["agreement"]
     logistic = chapter.pate(**{**rows[0], **short, "epochs": None, "l2": 0.01})
     assert logistic["plurality"] > 0.8
@@ -91,12 +95,14 @@ def test_moments_are_those_of_the_networks_that_did_not_draw_the_record():
         generator.normal(size=(9, 40)),
         generator.random((9, 40)) < 0.7,
     )
+    # two networks that know every record, so that no column is empty
     undrawn[:2] = True
     mean, std = chapter.moments(confidence, undrawn)
     for record in range(40):
         known = confidence[undrawn[:, record], record]
         assert mean[record] == pytest.approx(known.mean())
         assert std[record] == pytest.approx(known.std(ddof=1))
+    # as if the first network were not there
     alone = chapter.standardised(confidence, undrawn, 0)
     mean, std = chapter.moments(confidence[1:], undrawn[1:])
     np.testing.assert_allclose(alone, (confidence[0] - mean) / std)
@@ -109,6 +115,7 @@ def rigged(memory):
 
     def networks(dataset, subsample, n_networks, flipped, others, seed, **training):
         generator = np.random.default_rng(seed)
+        # who drew what
         drawn = generator.random((n_networks, 3000)) < 0.05
         # some records are easy, some are hard
         ease = generator.normal(scale=5.0, size=3000)
@@ -139,6 +146,7 @@ def test_false_positives_are_as_set_and_only_memory_is_recognised(
     with chance below 1e-6.
     """
     for memory, power in ((0.0, 0.01), (5.0, 0.9)):
+        # no training: the attack is what is tested
         monkeypatch.setattr(chapter, "confidences", rigged(memory))
         counts = chapter.membership(
             **attacked(attack="likelihood-ratio", mislabelled=mislabelled)
@@ -165,6 +173,7 @@ def vgg16_file(monkeypatch):
     """A file as torchvision publishes it, with random weights; gives torchvision's
     own layers with these.
     """
+    # torchvision's own layers of VGG16
     features = vgg.make_layers(vgg.cfgs["D"])
     weights = {
         f"features.{name}": value for name, value in features.state_dict().items()
@@ -180,6 +189,7 @@ def test_vgg16_is_the_full_one_and_starts_from_imagenet(images, vgg16_file):
         arrays, architecture="vgg16", public="imagenet", **networks.VGG16
     )
     module = chosen.untrained((3, 32, 32), 10, torch.Generator().manual_seed(0))
+    # the number that VGG16 has with ten classes and one linear layer
     assert sum(value.numel() for value in module.parameters()) == 14_719_818
     plain = torch.tensor(images.X_train[:2].reshape(-1, 3, 32, 32))
     expected = normalize(plain, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
@@ -241,6 +251,7 @@ def test_pate_answers_on_images_from_a_public_model(images):
 def test_noise_exposes_the_stated_rate_and_hardly_less():
     tpr, steps = 0.05, {"sample_rate": 0.004, "steps": 500}
     noise = noise_for_tpr(tpr, **steps)
+    # 5 % less noise would expose more than is allowed
     for factor, least, most in ((1.0, 0.99 * tpr, tpr), (0.95, tpr, 1.0)):
         assert (
             least
@@ -263,6 +274,7 @@ def test_modes_state_the_guarantee_of_what_they_release():
         chapter.private_base(**released(mode=mode))
         for mode in ("bagged", "direct", "bare")
     )
+    # records of the subsample over all of digits
     rate = 400 / 1442
     assert bagged["release_epsilon"] == pytest.approx(
         math.log1p(rate * math.expm1(1.0)), rel=1e-6

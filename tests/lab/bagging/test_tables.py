@@ -41,6 +41,7 @@ def test_figures_1_and_2_average_over_seeds():
 
 
 def test_figure_2_is_judged_by_seeds_that_its_rule_had_not_seen():
+    # seeds below 3 had been seen when the rule was made
     more = case2().assign(seed=lambda rows: rows["seed"] + 1)  # 1 to 3
     (pair,) = bagging.results.replacement(more, "paper").to_dict("records")
     assert [
@@ -72,6 +73,7 @@ LENT = Borrowed(0.01, 20)
 def ordered(turned=1, noisy=LENT):
     """Verdicts on tables in which the paper is right, or, turned, wrong."""
     few = 0.005, 3
+    # -1 turns every difference around
     x = turned
 
     def bagged(block, size, value, published=0.9):
@@ -104,6 +106,7 @@ def ordered(turned=1, noisy=LENT):
             "seeds": 3,
         }
     )
+    # CIFAR-10 was not run
     empty = table().astype({"seeds": int})
     pairs = bagging.results.replacement(case2(), "quick")
     tables = {"2a": table2a, "3a": table3a, "2b": empty, "3b": empty}
@@ -131,6 +134,7 @@ def test_orderings_judge_only_what_was_run_and_are_turned_with_the_rows():
     assert found.loc["figure2_equal", "verdict"] == "undecided"
     assert set(found.query("compared == 0")["verdict"]) == {"not testable here"}
     assert found.loc["3a_above_logistic", "compared"] == 0
+    # what holds must be able to fail
     turned = ordered(turned=-1)
     assert (turned.loc[right, "verdict"] == "reversed").all()
 
@@ -209,6 +213,7 @@ def run(**changes):
 def test_a_longer_run_drifts_and_wanders_as_far_as_the_short_one(noise):
     short = grids.dp_sgd_rate("network", run(noise_multiplier=noise), n=N)
     assert short == grids.CHOSEN["network"][grids.NOISES.index(noise)]
+    # as much noise in all, over ten times the steps
     sigma = noise * math.sqrt(10)
     long = grids.dp_sgd_rate("network", run(noise_multiplier=sigma, epochs=100), n=N)
     assert 100 * long == pytest.approx(10 * short)  # rate x steps

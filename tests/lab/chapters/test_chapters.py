@@ -257,6 +257,7 @@ class TestBook:
             "book/results/published/findings_zebra.csv",
             "book/evidence/zebra_evidence.ipynb",
         ):
+            # new files count, too
             (book / path).parent.mkdir(exist_ok=True)
             with (book / path).open("a") as file:
                 file.write("\n")
@@ -288,6 +289,7 @@ class TestBook:
         for content in ("a", "b"):
             own.write_text(content)
             digests.add(zebra.digest({"dataset": str(own)}))
+            # a file that changed is another run
             names.add(zebra.run_name({"dataset": str(own)}))
         assert len(digests) == 2
         assert len(names) == 4  # none is executed into the notebook of another
@@ -311,6 +313,7 @@ def test_a_chapter_checks_its_parameters_first_whoever_set_them(chapter):
     )
     call = rf'(begin|check_parameters)\("{chapter.name}", globals\(\)\)'
     assert re.search(call, ast.unparse(first).replace("'", '"'))
+    # valid together, so that one wrong value is found
     own = {name: each.default for name, each in chapter.parameters.items()}
     for name in own:
         with pytest.raises((TypeError, ValueError), match=f"parameter '{name}' of"):
@@ -377,6 +380,7 @@ class TestExecute:
         assert not chapters.is_unchanged(
             zebra, {"compute": "all"}, folder / "all.ipynb"
         )
+        # a row that was computed since then
         (folder / "zebra_table").mkdir()
         (folder / "zebra_table" / "0123456789ab.json").write_text("a row")
         assert not chapters.is_unchanged(zebra, given, output)
@@ -402,6 +406,7 @@ class TestExecute:
         ) as e:
             chapters.execute(ant, {}, output)
         assert "1 / (n - 1)" in e.value.trace
+        # a failure leaves it alone
         assert output.read_text() == "the run before"
         assert "ZeroDivisionError" in (output.parent / "ant.partial.ipynb").read_text()
         chapters.execute(ant, {"n": 3}, output)

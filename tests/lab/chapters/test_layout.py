@@ -19,6 +19,7 @@ HIDDEN = re.compile(r"/(\.|__pycache__)")  # caches and locks, which git ignores
 
 def test_the_wheel_brings_all_that_the_book_is_made_of(repository):
     """Asked of the build back end, which builds nothing here."""
+    # what hatchling would pack
     files = WheelBuilder(str(repository)).recurse_included_files()
     brought = {file.distribution_path.replace("\\", "/") for file in files}
     names = [
@@ -93,6 +94,7 @@ class TestLayout:
         assert (folder / "notes.txt").read_text() == "my own"
 
     def test_an_interrupted_one_is_gone_on_with(self, source, tmp_path, monkeypatch):
+        # the disk is full from some file on
         write, folder = _layout._write, tmp_path / "mine"
 
         def full(path, content):

@@ -42,6 +42,7 @@ def quick(**change):
 @pytest.mark.parametrize("teachers", ["logistic", "boosting"])
 @pytest.mark.parametrize("accountant", ["personalised", "naive", "tight"])
 def test_a_row_is_what_the_estimator_gives(teachers, accountant, monkeypatch):
+    # a second instead of a minute
     few = GradientBoostingClassifier(n_estimators=3)
     if teachers == "boosting":
         monkeypatch.setattr(runs, "learner", lambda name: few)
@@ -72,6 +73,7 @@ def test_a_row_is_what_the_estimator_gives(teachers, accountant, monkeypatch):
         public=records.public.X.astype(dtype),
     )
     runs.run.cache_clear()
+    # the budget ends before the public rows do
     assert 10 < row["labels"] == model.n_labels_ < 189
     assert row["accuracy"] == model.score(records.test.X.astype(dtype), records.test.y)
     assert (
@@ -99,6 +101,7 @@ def test_thirds_hold_each_record_once_and_change_with_the_seed():
         189,
         191,
     ]
+    # of all thirds together
     rows = np.vstack([loaded.X_train, loaded.X_test]).astype(np.float64)
     assert np.array_equal(
         np.sort(everything.view("V240").ravel()), np.sort(rows.view("V240").ravel())
@@ -120,6 +123,7 @@ def test_a_student_of_one_class_is_constant():
             "auprc": pytest.approx(y.mean()),
         }
     nothing = runs.scores(
+        # no label at all
         runs.student("logistic", records.public.X[:0], np.zeros(0, int), 0),
         records.test,
     )
@@ -154,6 +158,7 @@ def test_the_cost_of_a_setting_counts_teachers_and_students(monkeypatch):
     measured, students = [], []
 
     def counted(call):
+        # a miss of the cache is a training of teachers
         before = runs.run.cache_info().misses, len(students)
         call()
         measured.append(
@@ -211,6 +216,7 @@ BUDGET = {"accountant": "naive", "epsilon": 5.0, "delta": 1e-3}
 
 def test_a_row_with_the_chapters_settings_is_the_chapters_row(monkeypatch):
     """The same thirds, partitions, noise and student."""
+    # scikit-learn's own settings, as the chapter has
     monkeypatch.setitem(grids.SETTINGS, "own", {})
     row = experiments.cause(setting="own", **ROW, **BUDGET)
     runs.run.cache_clear()
@@ -224,12 +230,14 @@ def test_teachers_by_liblinears_objective_are_liblinears():
     generator = np.random.default_rng(0)
     X = generator.normal(size=(90, 4)) + 1
     y = (X @ [1.0, -1.0, 0.5, 0.0] + generator.normal(size=90) > 0.3).astype(int)
+    # two sizes, as balanced chunks have
     subsets = [np.arange(0, 40), np.arange(40, 90), np.arange(10, 50)]
     votes = {
         name: runs.teach(name, X, y, subsets, seed=0, device="cpu").votes(X)
         for name in ("liblinear", "logistic")
     }
     for rows, own in zip(subsets, votes["liblinear"], strict=True):
+        # liblinear itself, one by one
         alone = runs.learner("liblinear").set_params(tol=1e-8).fit(X[rows], y[rows])
         assert (alone.predict(X) == own).all()
     assert (votes["liblinear"] != votes["logistic"]).any()
@@ -302,6 +310,7 @@ def test_orderings_of_the_paper_are_counted():
 @pytest.mark.parametrize("gap", [0, 1, 7, 60])
 def test_distribution_of_two_classes_is_that_of_a_difference_of_laplace_variables(gap):
     scale = 2.5
+    # in closed form
     expected = (2 + gap / scale) / 4 * math.exp(-gap / scale)
     assert math.isclose(
         votes.answer_distribution(np.array([gap, 0]), scale=scale)[1],

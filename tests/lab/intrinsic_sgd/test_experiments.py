@@ -23,6 +23,7 @@ def weights():
 
 
 def test_statistics_are_those_of_plain_loops(weights):
+    # seeds, data sets, weights
     R, S, p = weights.shape
     assert (R, S, p) == (6, 5, 31)
     found = runs.weight_stds(weights)
@@ -32,6 +33,7 @@ def test_statistics_are_those_of_plain_loops(weights):
         (min(sigmas), max(sigmas))
     )
     assert found["direction_sigma_low"] == 0  # six runs do not span 31 directions
+    # known standard deviations: 1, 2 and 5
     wide = runs.weight_stds(
         np.random.default_rng(0).normal(size=(400, 2, 3)) * [1.0, 2.0, 5.0]
     )
@@ -69,6 +71,7 @@ def test_statistics_are_those_of_plain_loops(weights):
         np.sort(runs.sample("seed", weights, seed=0)), np.sort(same_data)
     )
     both = runs.sample("both", weights, seed=0)
+    # all pairs that differ in both
     every = [
         apart(weights[a, s], weights[b, t])
         for a in range(R)
@@ -80,6 +83,7 @@ def test_statistics_are_those_of_plain_loops(weights):
     ]
     assert len(both) > 100_000
     assert abs(both.mean() - np.mean(every)) < 4 * np.std(every) / math.sqrt(len(both))
+    # no pair that differs in one thing alone
     assert set(np.round(both, 9)) <= set(np.round(every, 9))
     p_values = runs.sample("p-value", weights, seed=0)
     assert p_values[0] == pytest.approx(stats.shapiro(weights[:, 0, 0]).pvalue)
@@ -92,6 +96,7 @@ SGD = {"batch_size": 48, "steps": 15, "learning_rate": 1.0, "device": "cpu"}
 def test_neighbours_are_what_a_plain_loop_trains_on():
     X, y = records("breast_cancer").X.astype(np.float64), records("breast_cancer").y
     weights = runs.neighbour_runs(X, y, **STUDY, **SGD).all_weights
+    # as the function draws them
     replaced = np.sort(np.random.default_rng(5).choice(len(X) - 1, 4, replace=False))
     sets = [(X[1:], y[1:])]
     for record in replaced:
@@ -134,10 +139,12 @@ def test_bounds_are_those_of_the_library():
             **one, learning_rate=1.0, epochs=40 * 16 / 456, analysis="published"
         )
     )
+    # the first step of a pass is its largest
     falling = runs.Setting(**setting(steps=40, schedule="inverse"))
     # first steps of two passes
     assert falling.bound("tight") == pytest.approx(2 * 2**0.5 / 16 * (1 + 1 / 2))
     assert falling.bound("published") is None
+    # networks are not convex
     assert runs.Setting(**setting(hidden=3)).bound("tight") is None
     assert runs.Setting(**setting(learning_rate=4.5)).bound("tight") is None
     for schedule in ("constant", "inverse", "inverse-root", "linear"):
@@ -154,6 +161,7 @@ def test_noise_for_utility_is_paired_and_what_it_should_be():
     plain = experiments.utility(noise="proved", counted=False, **kwargs)
     counted = experiments.utility(noise="proved", counted=True, **kwargs)
     sigma = experiments.summary(**setting(), device="cpu")["sigma"]
+    # variances add up to what is needed
     assert math.hypot(counted["noise_sigma"], sigma) == pytest.approx(
         plain["noise_sigma"]
     )
@@ -168,6 +176,7 @@ def test_noise_for_utility_is_paired_and_what_it_should_be():
         experiments.summary(**setting(), device="cpu")["accuracy"]
     )
     assert quiet["noise_sigma"] == 0
+    # hardly any noise is left
     small = experiments.utility(
         noise="proved", counted=False, **{**kwargs, "epsilon": 1e6}
     )
@@ -190,6 +199,7 @@ def test_a_shared_draw_is_the_first_one_at_seed_0_and_own_draws_are_those_of_uti
     shared, own = (
         experiments.draws(draw=draw, **kwargs, **row) for draw in ("shared", "own")
     )
+    # as the authors' code has it
     noise = np.random.RandomState(0).normal(size=31, loc=0, scale=1)
     given, ends = chosen.records, runs.trained(chosen, "cpu").weights
     noisy = ends + shared["noise_sigma"] * noise
@@ -224,17 +234,8 @@ def test_trajectories_end_where_runs_end():
         for run in range(3)
     ]
     given = records("breast_cancer")
-    ends = fit_sgd(
-        given.X[1:],
-        given.y[1:],
-        n_runs=3,
-        init_seeds=0,
-        steps=40,
-        batch_size=16,
-        learning_rate=1.0,
-        dtype=np.float64,
-        device="cpu",
-    ).weights
+    how = {"dtype": np.float64, "device": "cpu", **runs.Setting(**row).sgd}
+    ends = fit_sgd(given.X[1:], given.y[1:], n_runs=3, **how).weights
     np.testing.assert_allclose([(f["first"], f["second"]) for f in found], ends[:, :2])
     starts = {
         experiments.trajectory(run=run, step=0, **row, device="cpu")["first"]
@@ -276,6 +277,7 @@ def test_a_file_of_ones_own(tmp_path):
     ):
         given = records(mine, scale_rows)
         assert (len(given.X), len(given.X_test), given.longest <= 1) == (200, 50, True)
+        # the split is random, so rows are compared in order of their first feature
         both = np.vstack([given.X, given.X_test])
         scaled = X / lengths
         np.testing.assert_allclose(

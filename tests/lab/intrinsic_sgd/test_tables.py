@@ -50,6 +50,7 @@ def test_numbers_follow_their_rows(monkeypatch, judged):
 
     def moved(path):
         rows = honest(path)
+        # rows of the digits' scalings have no such column
         shifted = rows["dataset"].eq("adult") if "dataset" in rows else rows.index < 0
         for column in {"accuracy", "noiseless"} & {*rows.columns}:
             rows.loc[shifted, column] = rows.loc[shifted, column] - 0.1
@@ -77,6 +78,7 @@ def test_the_range_of_gains_is_that_of_all_tasks(judged):
         for name in ("smallest", "largest")
     )
     shared = results.computed()
+    # of three tasks, by two sensitivities
     gains = [
         cause.answer.value
         for key, found in shared.items()
@@ -99,6 +101,7 @@ def rare_feature(tmp_path):
     """A task in which one record alone has the last feature."""
     generator = np.random.default_rng(0)
     X = np.hstack([generator.normal(size=(300, 3)), np.zeros((300, 1))])
+    # one holder
     X[7, 3] = 2.0
     y = (X[:, 0] > 0).astype(int)
     path = tmp_path / "rare.csv"
@@ -130,6 +133,7 @@ def test_audit_of_a_feature_of_its_own_has_no_false_positives(tmp_path):
         assert row["epsilon_low"] == math.inf
         # one-sided limit of the fraction: the most that would be seen so often in 5 of
         # 100 experiments
+        # Clopper and Pearson, from the other side
         seen = stats.binom.sf(row["true_positives"] - 1, 150, row["delta_low"])
         assert seen == pytest.approx(0.05, rel=1e-6)
 
@@ -149,6 +153,7 @@ def test_the_only_holder_is_the_record_of_the_data_as_it_is(tmp_path):
     present[pair.place], codes[pair.place] = pair.record, pair.label
     np.testing.assert_array_equal(present, given.X[1:])
     np.testing.assert_array_equal(codes, given.y[1:])
+    # without the record nobody has the feature
     assert not pair.X[:, pair.feature].any()
     assert pair.record[pair.feature] != 0
 
@@ -185,17 +190,8 @@ def test_audits_train_both_data_sets_under_the_same_seeds():
     present[pair.place], codes[pair.place] = pair.record, pair.label
     ends = pair.ends(chosen, runs=3, seed=7, device="cpu")
     for column, (X, y) in enumerate(((pair.X, pair.y), (present, codes))):
-        alone = fit_sgd(
-            X,
-            y,
-            n_runs=3,
-            random_state=7,
-            steps=40,
-            batch_size=16,
-            learning_rate=1.0,
-            dtype=np.float64,
-            device="cpu",
-        ).weights
+        how = {"random_state": 7, "dtype": np.float64, "device": "cpu"}
+        alone = fit_sgd(X, y, n_runs=3, **how, **chosen.sgd).weights
         np.testing.assert_allclose(ends[:, column], alone, atol=1e-12)
 
 
@@ -213,6 +209,7 @@ def test_likelihood_ratio_is_that_of_the_gaussians_it_is_given():
         1.0, abs=0.01
     )
     assert mu == pytest.approx(np.linalg.norm(best), abs=0.1)  # 1,000 held-out runs
+    # runs that the test was not fitted to
     fresh = (
         generator.normal(size=(20_000, 1, 3)) * stds + np.array([[0.0], [1.0]]) * shift
     )
@@ -221,6 +218,7 @@ def test_likelihood_ratio_is_that_of_the_gaussians_it_is_given():
         stats.norm.sf(stats.norm.isf(false) - np.linalg.norm(best)), abs=0.02
     )
     assert 0 < false < 0.2
+    # the record hardly moves anything
     still = np.repeat(generator.normal(size=(400, 1, 3)), 2, axis=1)
     still[:, 1, 0] += 0.01
     # nothing to be proved: half of the shift

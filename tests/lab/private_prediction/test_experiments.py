@@ -57,6 +57,7 @@ def test_tasks_lie_in_the_ball_and_vary_as_asked():
             np.linalg.norm(np.vstack([own.X, own.X_score]).astype(float), axis=1).max()
             <= 1
         )
+    # training rows alone
     held = whole.validation
     assert len(held.X) + len(held.X_score) == 1442
     assert len(held.X_score) == 144
@@ -65,6 +66,7 @@ def test_tasks_lie_in_the_ball_and_vary_as_asked():
 
 def test_deformed_rows_depend_on_their_number_alone():
     X = runs.data.load("digits").X_train[:50]
+    # seventy are the first of a hundred and twenty
     many, few = runs.deformed(X, 120, side=8), runs.deformed(X, 70, side=8)
     np.testing.assert_array_equal(many[:70], few)
     assert many.min() >= 0
@@ -104,6 +106,7 @@ def test_rows_are_what_the_estimators_do(kind, given, repeats):
         .score(own.X_score, own.y_score)
         for s in range(20)
     ]
+    # of the difference of two means of twenty
     error = math.hypot(np.std(scores), row["accuracy_std"]) / math.sqrt(20)
     assert abs(np.mean(scores) - row["accuracy"]) < 4 * error
 
@@ -179,6 +182,7 @@ def test_networks_of_a_vote_are_rows_that_all_votes_share(
     )
     options = {"device": "cpu"}
     store = tmp_path / "private_prediction_networks"
+    # the second sweep needs no training
     for rows in (votes[:1], votes):
         table = sweep(
             chapter.network, rows, store=store, options=options, progress=False
@@ -208,6 +212,7 @@ def test_the_clipping_norm_is_chosen_on_held_out_rows(images, monkeypatch):
         "seed": 0,
         "device": "cpu",
     }
+    # who was trained, and on what
     fits, fit = [], networks.DPSGD.fit
     monkeypatch.setattr(
         networks.DPSGD,
@@ -338,6 +343,7 @@ def test_stored_outcomes_are_those_of_the_published_rows(asked):
 
 
 def test_sentences_can_hold_and_fail_and_be_gaps(asked):
+    # an order in which some sentences hold and some fail
     rank = {
         "subsample_aggregate": 0.1,
         "loss_perturbation": 0.05,
@@ -366,6 +372,7 @@ def test_sentences_can_hold_and_fail_and_be_gaps(asked):
 def test_thirty_arrows(asked):
     rows = made_up(lambda row: 0.5 + 0.001 * (row["n_classes"] or 10))
     times = pd.DataFrame(grids.times())
+    # a time that grows with each of them
     seconds = times["n"] * times["d"] * times["n_classes"] * times["n_models"]
     noise = np.exp(np.random.default_rng(0).normal(0, 0.01, len(times)))
     times = times.assign(train_seconds=seconds * noise, predict_seconds=noise)

@@ -50,6 +50,7 @@ def read(file):
 
 
 def train(store, grid=GRID):
+    # seconds differ from run to run, weights must not
     row = sweep(toys.train, grid, store=store, progress=False).iloc[0]
     return {"weights": row["weights"], "loss": row["loss"]}
 
@@ -71,6 +72,7 @@ def stopped(store, monkeypatch):
         patch.setattr(_checkpoint, "replace_file", write)
         with pytest.raises(RuntimeError, match="StoppedError"):
             train(store)
+    # one training, one state
     (file,) = store.glob("*.states/*.state")
     return store, file
 
@@ -113,6 +115,7 @@ def test_a_row_goes_on_and_leaves_nothing(stopped, undisturbed, states, capfd):
         f"row {key} goes on from a checkpoint of 0.1 MB, made after 5000 s of it"
         in capfd.readouterr().err
     )
+    # the time before the kill counts
     assert 5000 < read_store(store)["seconds"].item() < 6000
     assert unfinished(store.parent) == {}
     assert not file.parent.exists()
@@ -125,6 +128,7 @@ def test_what_a_kill_after_storing_leaves_is_removed_by_the_next_sweep(
     with monkeypatch.context() as patch:
         patch.setattr("dpnotes.lab.store._sweep.forget", lambda *_: None)
         train(store)
+    # states of rows that are not finished stay
     other = store / "of another row.states"
     other.mkdir()
     train(store)
@@ -135,6 +139,7 @@ def test_what_a_kill_after_storing_leaves_is_removed_by_the_next_sweep(
 def test_a_damaged_state_is_left_out_with_a_word(stopped, undisturbed, states, damage):
     store, file = stopped
     content = file.read_bytes()
+    # within the weights
     middle = len(content) // 2
     changed = {
         "cut": content[:-1],
@@ -186,6 +191,7 @@ def test_a_quick_training_and_one_outside_of_a_sweep_keep_nothing(
     assert states[1] == [1, 2, 3, 4, 5]
     assert checkpoint() is None
     verify(toys.train, store, sample=[read_store(store)["row"][0]], tolerance={})
+    # no training of a test takes so long
     monkeypatch.setattr(_checkpoint, "LEAST", 1e9)
     train(store, [{"kind": "mlp", "seed": 2}])
     assert states[1] == [1, 2, 3, 4, 5]

@@ -53,6 +53,7 @@ def test_stored_shows_gaps_and_runs_nothing(places, tmp_path):
         assert table[column].isna().tolist() == [False, True, True]
     assert table["row"].notna().all()
     assert sorted(tmp_path.rglob("*")) == sorted([*before, tmp_path / "calls"])
+    # neither store needs to be there
     nowhere = {"published": tmp_path / "p.csv", "runs": tmp_path / "r"}
     assert gather(nowhere, "stored", tmp_path)[0]["date"].isna().all()
     gaps = collect(toys.plain, GRID[1:], compute="stored", **places)
@@ -82,6 +83,7 @@ def test_all_runs_every_row_afresh_one_after_the_other(places, tmp_path):
     assert calls == ["5", "3", "8"]
     assert table["third"].tolist() == [10 / 3, 2.0, 16 / 3]
     assert set(read_store(places["runs"])["index"]) == {5, 3, 8, 99}
+    # a row that fails leaves the earlier rows as they were
     with pytest.raises(RuntimeError, match="index 3"):
         gather(places, "all", tmp_path, bad=[3])
     kept = read_store(places["runs"]).set_index("index")["third"]
@@ -125,6 +127,7 @@ def times(tmp_path):
 
 def test_adopting_other_metrics_is_refused_as_a_whole_or_replaces(times):
     published, runs = times
+    # to the byte: a refusal writes nothing
     before, old = published.read_bytes(), read_store(published).set_index("index")
     with pytest.raises(
         StoreError,
@@ -138,6 +141,7 @@ def test_adopting_other_metrics_is_refused_as_a_whole_or_replaces(times):
     new = read_store(published).set_index("index")
     assert new.index.tolist() == [*old.index, 9]  # each in its place
     assert new.loc[[5, 3, 8, 9], "answer"].tolist() == [5.0, 3.0, 16.0, 9.0]
+    # equal rows keep their provenance
     assert new["seconds"][[5, 3]].tolist() == old["seconds"][[5, 3]].tolist()
     after = published.read_bytes()
     assert adopt(runs, published) == (0, 4)
@@ -163,6 +167,7 @@ def test_rows_that_are_adopted_at_once_are_all_published(tmp_path, monkeypatch):
     for k, row in enumerate(GRID[:2]):
         sweep(toys.plain, [row], store=tmp_path / f"run{k}", progress=False)
     published = tmp_path / "published.csv"
+    # waits for the other reader, unless the lock keeps that one out
     both, load = threading.Barrier(2, timeout=0.5), _results.load
 
     def read(path, **how):
@@ -251,6 +256,7 @@ def test_verify_names_the_metric_that_differs_and_keeps_what_it_found(
         return found
 
     rows = sweep(mutable, [{"x": 1}], store=tmp_path / "toy", progress=False)["row"]
+    # the second computation differs in one thing
     found = EVERY_KIND | now
     kept = tmp_path / "kept.csv"
     for _ in range(2):  # the newest alone is kept

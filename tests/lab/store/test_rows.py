@@ -93,6 +93,7 @@ def test_rows_of_any_scalars_come_back_from_both_kinds_of_store(
         "python": "3.11",
         "date": "2025-01-01T00:00:00Z",
     }
+    # by key: equal parameters are one row
     rows = {
         row.key: row
         for row in (Row("toys.f", asked, found, provenance) for asked, found in content)
@@ -110,6 +111,7 @@ def test_rows_of_any_scalars_come_back_from_both_kinds_of_store(
                 dict(sorted(back[key].parameters.items())),
                 dict(sorted(row.parameters.items())),
             )
+            # a table has the metrics of all of its rows
             metrics = {
                 name: value
                 for name, value in back[key].metrics.items()
@@ -120,6 +122,7 @@ def test_rows_of_any_scalars_come_back_from_both_kinds_of_store(
             )
             assert back[key].provenance == row.provenance
             assert back[key].version == 2
+    # what is read back is written the same
     before = (folder / "toy.csv").read_bytes()
     publish(load(folder / "toy.csv").values(), folder / "toy.csv")
     assert (folder / "toy.csv").read_bytes() == before
@@ -129,6 +132,7 @@ def test_numbers_of_equal_value_are_one_parameter_but_true_and_text_are_not():
     keys = [
         row_key("toy.f", {"x": value}) for value in (1, 1.0, True, "1", "1.0", None)
     ]
+    # 1 and 1.0
     assert keys[0] == keys[1]
     assert len(set(keys)) == 5
     assert row_key("toy.f", {"x": 0.0}) == row_key("toy.f", {"x": -0.0})
@@ -220,6 +224,7 @@ def test_a_damaged_file_of_a_row_is_refused_by_name_and_left_alone(store, damage
         ):
             use()
     assert path.read_bytes() == before
+    # as the error says
     path.unlink()
     assert len(sweep(toys.plain, toys.GRID, store=store, progress=False)) == 4
 

@@ -45,6 +45,7 @@ def test_a_second_call_runs_only_what_the_first_has_not(store, calls):
     run(store, GRID[:2], calls=calls)
     assert lines(calls) == ["5", "3"]
     run(store, calls=calls)
+    # times of files, too: a second sweep must not write
     before = {path: path.stat() for path in store.iterdir()}
     table = run(store, GRID[::-1], calls=calls)
     assert lines(calls) == ["5", "3", "8", "1"]
@@ -64,6 +65,7 @@ def test_a_row_of_an_earlier_version_is_computed_anew(store, tmp_path):
     sweep(of_version(1), grid[:1], store=store, progress=False)
     assert missing(of_version(1), grid, store) == grid[1:]
     assert missing(of_version(2), grid, store) == grid
+    # an out-of-date row is shown, and computed where it may be
     places = {"published": store, "runs": tmp_path / "runs"}
     shown = collect(of_version(2), grid, compute="stored", **places)
     assert shown["version"].fillna(0).tolist() == [1, 0]  # shown as what it is
@@ -101,6 +103,7 @@ def test_what_killed_writers_left_is_removed_after_a_day(store):
     for name, hours in itertools.product(names, (23, 25)):
         path = store / name.replace("0", str(hours))
         path.touch()
+        # a day is the limit
         os.utime(path, times=(time.time() - hours * 3600,) * 2)
     run(store, GRID[:1])
     left = sorted(path.relative_to(store).as_posix() for path in store.rglob("*.tmp"))
@@ -115,6 +118,7 @@ def test_rows_come_in_the_order_of_the_grid(store, tmp_path, n_jobs):
     # to the last bit
     assert table["third"].tolist() == [index / 3 for index in (5, 3, 8, 1)]
     assert table.index.tolist() == [0, 1, 2, 3]
+    # one at a time means in this process
     assert (set(lines(tmp_path / "pids")) == {str(os.getpid())}) == (n_jobs is None)
     dtypes = {
         "index": "int64",
@@ -161,6 +165,7 @@ def test_a_row_says_where_it_comes_from(store):
         platform.python_version(),
     )
     assert row["machine"].endswith(" cores)")
+    # published rows name no machine of a person
     assert not platform.node() or platform.node() not in row["machine"]
 
 
@@ -186,6 +191,7 @@ def test_the_commit_is_that_of_the_checkout_of_the_package_alone(tmp_path):
     assert commit(tmp_path) is None  # no commit yet
     git("add", ".")
     git("commit", "-q", "-m", "first")
+    # ten digits are in rows
     head = git("rev-parse", "HEAD")[:10]
     (tmp_path / "notes.txt").write_text("not the package")
     assert commit(tmp_path) == head
@@ -206,6 +212,7 @@ def test_a_row_that_fails_is_named_and_the_others_are_kept(store, calls, n_jobs)
     if n_jobs:
         assert "raise UnpicklableError" in raised.value.__cause__.__notes__[0]
     kept = set(read_store(store)["index"])
+    # rows that ran at the same time may be there, none that began later
     assert {0, 1, 2} <= kept < set(range(12)) - {3}
     run(store, grid, calls=calls)
     assert len(lines(calls)) == 13  # once each, and twice the one that failed
@@ -249,6 +256,7 @@ def test_an_experiment_defined_on_the_spot_runs_in_workers(store):
         24,
         3,
     ]
+    # an experiment may be run in threads of one process
     with joblib.parallel_config(backend="threading", n_jobs=2):
         table = run(store / "threads")
     assert table["count"].tolist() == [5, 3, 8, 1]
@@ -310,6 +318,7 @@ def test_progress_is_shown_on_standard_error_or_not_at_all(
     sweep(toys.plain, GRID, store=store)
     assert "toys.plain: 100%" in capfd.readouterr().err
     run(tmp_path / "other")
+    # asked for silence
     assert capfd.readouterr() == ("", "")
     monkeypatch.setenv("DPNOTES_PROGRESS", str(tmp_path / "channel"))
     run(tmp_path / "third", GRID[:1])
