@@ -49,7 +49,9 @@ class Place:
 
     def __init__(self, folder: Path, experiment=toys.plain, grid=GRID) -> None:
         folder.mkdir(parents=True)
-        self.experiment, self.grid, self.store = experiment, grid, folder / "toy"
+        self.experiment = experiment
+        self.grid = grid
+        self.store = folder / "toy"
         self.log, self.pids, self.error, self.made = (
             folder / name for name in ("log", "pids", "error", "made")
         )
@@ -137,7 +139,8 @@ class Place:
         try:
             found = {str(self._asked(row)): row for _, row in self.rows().iterrows()}
         except StoreError as error:
-            found, sound = {}, False
+            found = {}
+            sound = False
             print(error)
         for asked, row in found.items():
             sound &= all(
@@ -244,7 +247,8 @@ def workers(
     pids = place.store.with_name("workers") if victim.startswith("Dask") else place.pids
     while len(place.rows()) < len(place.grid):
         # workers of this sweep are behind these lines
-        known, tried = len(toys.lines(pids)), 0
+        known = len(toys.lines(pids))
+        tried = 0
         child = place.started(
             calls=-1, options={"pause": 0.03, "pids": pids}, n_jobs=2, backend=backend
         )
@@ -366,7 +370,8 @@ def campaign(
     """A row for each kind of fault (of one of the names), with a fraction of all
     that are tried of it.
     """
-    _checkpoint.LEAST, _checkpoint.FRACTION = 0.0, float("inf")
+    _checkpoint.LEAST = 0.0
+    _checkpoint.FRACTION = float("inf")
     with contextlib.ExitStack() as stack:
         dask = (
             stack.enter_context(cluster(folder))
@@ -407,7 +412,9 @@ def campaign(
             if names and not any(part in name for part in names):
                 continue
             what = training if "a training" in name else {}
-            draw, total, number = random.Random(name), dict.fromkeys(("tried",), 0), 0
+            draw = random.Random(name)
+            total = dict.fromkeys(("tried",), 0)
+            number = 0
             # tells how many calls there are to be killed at
             undisturbed = Place(folder / f"{abs(hash(name))}-undisturbed", **what)
             undisturbed.ended(undisturbed.started())
@@ -433,7 +440,8 @@ def main() -> int:
     parser.add_argument(
         "--fraction", type=float, default=1.0, help="of all that are tried"
     )
-    chosen, rows = parser.parse_args(), []
+    chosen = parser.parse_args()
+    rows = []
     with tempfile.TemporaryDirectory() as temporary:
         os.chmod(temporary, 0o755)  # one fault is a process of another user
         for row in campaign(Path(temporary), chosen.fraction, tuple(chosen.names)):

@@ -28,7 +28,9 @@ def experiment(name: str, version: int = 1) -> Callable[[Function], Function]:
     """
 
     def named(function: Function) -> Function:
-        function.experiment_name, function.experiment_version = name, version  # type: ignore[attr-defined]
+        # store reads them off the function, wherever it is
+        function.experiment_name = name  # type: ignore[attr-defined]
+        function.experiment_version = version  # type: ignore[attr-defined]
         return function
 
     return named

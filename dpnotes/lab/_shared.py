@@ -36,7 +36,8 @@ def shared_rows(
     DataFrame
         One row for each of ``grid``, in its order, with its parameters and metrics.
     """
-    row, published = row_under_way(), published_store(name)
+    row = row_under_way()
+    published = published_store(name)
     # outside of a sweep nothing is written
     if row is None:
         rows = collect(

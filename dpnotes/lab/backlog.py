@@ -139,10 +139,12 @@ def tasks(experiment: Experiment, *, gpu: bool = False) -> list[Task]:
         state: Literal["published", "finished", "missing"] = "missing"
         seconds = ratio * (experiment.cost(row.parameters) or 1.0)
         if row.key in finished and finished[row.key].version >= version:
-            state, seconds = "finished", finished[row.key].seconds
+            state = "finished"
+            seconds = finished[row.key].seconds
         # last, so that a published row counts before one of the runs
         if row.key in published and published[row.key].version >= version:
-            state, seconds = "published", published[row.key].seconds
+            state = "published"
+            seconds = published[row.key].seconds
         needs = tuple(data.absent(experiment.data(row.parameters)))
         parameters = dict(row.parameters)
         listed.append(Task(experiment, row.key, parameters, state, seconds, needs))

@@ -135,11 +135,9 @@ def _plain(text: str) -> str:
 def _show_profile(
     name: str, function: Callable[..., Any], given: dict[str, Any]
 ) -> None:
-    as_json, deltas, epsilons = (
-        given.pop("as_json"),
-        given.pop("at_delta"),
-        given.pop("at_epsilon"),
-    )
+    as_json = given.pop("as_json")
+    deltas = given.pop("at_delta")
+    epsilons = given.pop("at_epsilon")
     file = given.pop("statement")
     profile = function(**given)
     if file is not None:  # what is typed is public, a number of records too

@@ -16,7 +16,9 @@ from dpnotes._validation import at_least_one, positive, real
 
 ADJACENCY = "add-remove"
 CERTAIN = 0.95  # chance of the class of most votes that the needed lead is stated for
-SAMPLE_RATE, STEPS = 0.01, 1000  # DP-SGD's, ten expected passes
+# DP-SGD's, ten expected passes
+SAMPLE_RATE = 0.01
+STEPS = 1000
 # per factor of e
 MATTERS = {
     "n": 1.0,
@@ -118,16 +120,13 @@ def recommend(
     >>> found.table.set_index("method").loc["prediction_sensitivity", "verdict"]
     'dominated by model_sensitivity'
     """
-    epsilon, delta = (
-        positive("epsilon", epsilon),
-        real("delta", delta, high=1.0, below="nothing is hidden"),
-    )
-    n, d, answers = (
-        at_least_one("n", n),
-        at_least_one("d", d),
-        at_least_one("answers", answers),
-    )
-    l2, n_models = positive("l2", l2), at_least_one("n_models", n_models)
+    epsilon = positive("epsilon", epsilon)
+    delta = real("delta", delta, high=1.0, below="nothing is hidden")
+    n = at_least_one("n", n)
+    d = at_least_one("d", d)
+    answers = at_least_one("answers", answers)
+    l2 = positive("l2", l2)
+    n_models = at_least_one("n_models", n_models)
     if n_models > n:
         raise ValueError(f"n_models must be at most n={n}, got n_models={n_models}")
     # of rows in the unit ball, without a bias

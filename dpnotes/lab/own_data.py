@@ -13,7 +13,8 @@ import pandas as pd
 
 from dpnotes.data import OwnDataset, load_file
 
-_TARGET, _DIGEST = "?target=", "&digest="
+_TARGET = "?target="
+_DIGEST = "&digest="
 
 
 def reference(dataset: str, target: str = "") -> str:
@@ -135,9 +136,11 @@ def public_columns(own: OwnDataset) -> pd.DataFrame:
     """
     rows = []
     for column in own.columns:
-        kind, known = "categories", ", ".join(map(str, column.known))
+        kind = "categories"
+        known = ", ".join(map(str, column.known))
         if column.is_number:
-            kind, known = "numbers", " to ".join(map(_shown, column.known))
+            kind = "numbers"
+            known = " to ".join(map(_shown, column.known))
         given = "beforehand" if column.given else "inferred from the records"
         rows.append((column.name, kind, known, given))
     return pd.DataFrame(rows, columns=["column", "kind", "public", "given"])

@@ -256,10 +256,8 @@ def test_verify_agrees_within_the_tolerance_and_not_beyond(run, stores, monkeypa
 def test_status_says_what_was_computed_again_and_what_is_out_of_date(
     run, stores, monkeypatch
 ):
-    published, today = (
-        stores / "published" / "toy_table.csv",
-        f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
-    )
+    published = stores / "published" / "toy_table.csv"
+    today = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
     publish(stores, GRID)
     standing = "toy_table: 16 of 16 rows published (computed again: "
     run("results", "verify", "--sample", 2, "--cheapest", "--no-keep")

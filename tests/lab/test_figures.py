@@ -128,7 +128,8 @@ def test_figures_are_labelled_and_leave_nothing_open(make, tmp_path):
             assert "(log)" in axes.get_xlabel()
     assert figure.legends or figure.axes[0].get_legend()
     figure.savefig(tmp_path / "figure.png")
-    size, legends = figure.get_size_inches().tolist(), list(figure.legends)
+    size = figure.get_size_inches().tolist()
+    legends = list(figure.legends)
     height, width, _ = plt.imread(BytesIO(figures.narrow(figure))).shape
     # letters are as large as in the usual picture
     assert width <= 1.05 * 4.4 * 2 * figure.dpi

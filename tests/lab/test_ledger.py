@@ -38,7 +38,8 @@ class Evidence:
         texts = [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
         # everything before it shows rows, which other tests check
         (start,) = (i for i, (_, text) in enumerate(texts) if "-ev-claims)=" in text)
-        self.names, self.claims = {}, {}
+        self.names = {}
+        self.claims = {}
         for kind, text in texts[:start]:  # what the page has imported by then
             if kind == "code":
                 tree = ast.parse(text)
@@ -228,7 +229,8 @@ def test_evidence_notices_other_accuracies(store, points, monkeypatch, pages):
 def test_minimiser_equals_a_library_minimiser(pages):
     minimiser = pages["private_prediction"].names["minimiser"]
     generator = np.random.default_rng(7)
-    x, y = generator.normal(size=(5, 2)), generator.integers(3, size=5)
+    x = generator.normal(size=(5, 2))
+    y = generator.integers(3, size=5)
     often = generator.integers(1, 4, size=5)
     found = minimiser(x, y, often.astype(float), n_classes=3, regulariser=0.1)
 
@@ -250,8 +252,10 @@ def test_literal_training_is_the_textbook_loop(pages):
     """
     names = pages["intrinsic_sgd"].names
     generator = np.random.default_rng(3)
-    n, d = 7, 3
-    features, initial = generator.normal(size=(2, n, d)), generator.normal(size=(2, d))
+    n = 7
+    d = 3
+    features = generator.normal(size=(2, n, d))
+    initial = generator.normal(size=(2, d))
     labels = generator.integers(2, size=(2, n)).astype(np.float64)
     batches = names["shuffled_batches"](
         n, batch_size=2, steps=8, generator=generator, place=6

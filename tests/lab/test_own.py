@@ -34,10 +34,8 @@ def reference(tmp_path, request):
     said.
     """
     generator = np.random.default_rng(0)
-    age, job = (
-        generator.integers(20, 90, 400),
-        generator.choice(["nurse", "baker"], 400),
-    )
+    age = generator.integers(20, 90, 400)
+    job = generator.choice(["nurse", "baker"], 400)
     if request.param.startswith("two"):
         table = pd.DataFrame(
             {"ill": np.where(age > 50, "yes", "no"), "age": age, "job": job}
@@ -141,7 +139,8 @@ DECLARED = (
 @pytest.fixture
 def folder(tmp_path):
     generator = np.random.default_rng(0)
-    age, job = generator.integers(20, 80, size=240), generator.integers(2, size=240)
+    age = generator.integers(20, 80, size=240)
+    job = generator.integers(2, size=240)
     ill = np.where(age + 10 * job + generator.normal(0, 5, 240) > 55, "yes", "no")
     table = pd.DataFrame(
         {"age": age, "job": np.where(job == 1, "nurse", "baker"), "ill": ill}
@@ -234,7 +233,8 @@ model = ModelSensitivity(1.0, l2=0.1, norm=2.0, noise_seed=0, device="cpu")
 
 @pytest.fixture
 def script(tmp_path):
-    X, y = np.random.default_rng(0).normal(size=(200, 4)), np.arange(200) % 2
+    X = np.random.default_rng(0).normal(size=(200, 4))
+    y = np.arange(200) % 2
     np.savez(tmp_path / "table.npz", X=X, y=y)
     X[3, 1] = np.nan
     np.savez(tmp_path / "words.npz", X=X, y=np.array(["no", "yes"])[y])

@@ -26,11 +26,13 @@ class Remembers:
     profile_ = accounting.gaussian(sigma=2.5)
 
     def __init__(self, *args, **given):
-        self.args, self.given = args, given
+        self.args = args
+        self.given = given
         Remembers.last = self
 
     def fit(self, X, y):
-        self.X, self.y = X, y
+        self.X = X
+        self.y = y
         return self
 
     def predict(self, X):
@@ -74,16 +76,19 @@ def test_bagging_trains_on_no_row_that_it_scores(remembering, run, split):
     """Held-out rows are the last of the training rows; public rows are none that is
     scored.
     """
-    arrays, public = data.load("digits"), networks.PUBLIC_ROWS.get("digits", 0)
+    arrays = data.load("digits")
+    public = networks.PUBLIC_ROWS.get("digits", 0)
     if split == "validation":
-        train, scored = slice(None, -HELD_OUT), arrays.y_train[-HELD_OUT:]
+        train = slice(None, -HELD_OUT)
+        scored = arrays.y_train[-HELD_OUT:]
     else:
         arrays = (
             data.load("digits", split="bagging_public")
             if split == "rest" and not public
             else arrays
         )
-        train, scored = slice(None), arrays.y_test[public if split == "rest" else 0 :]
+        train = slice(None)
+        scored = arrays.y_test[public if split == "rest" else 0 :]
     row = run(split)
     np.testing.assert_array_equal(Remembers.last.X, arrays.X_train[train])
     np.testing.assert_array_equal(Remembers.last.y, arrays.y_train[train])
@@ -95,7 +100,8 @@ def test_bagging_trains_on_no_row_that_it_scores(remembering, run, split):
 
 def test_dp_sgd_is_told_of_its_own_records_and_seed(remembering):
     row = dp_sgd("test", seed=11)
-    given, n = Remembers.last.given, row["n"]
+    given = Remembers.last.given
+    n = row["n"]
     assert given["noise_seed"] == 11
     assert given["sample_rate"] == 50 / n
     # epochs times records over the batch

@@ -85,10 +85,8 @@ def test_pages_name_the_source_of_the_package(monkeypatch, quoted):
     """As a clone has it, unless there is an address; what is said of a clone or a
     wheel is left alone.
     """
-    given, kept = (
-        '`pip install ".[book,pdf]"`, `pip install .`',
-        '`pip install -e ".[lab]"`, `pip install "a.whl[book]"`',
-    )
+    given = '`pip install ".[book,pdf]"`, `pip install .`'
+    kept = '`pip install -e ".[lab]"`, `pip install "a.whl[book]"`'
     told = (
         '`pip install "dpnotes[book,pdf] @ {0}"`, `pip install "dpnotes @ {0}"`'.format(
             "git+https://host/owner/name@b"
@@ -122,7 +120,8 @@ def test_no_address_is_in_the_tree(repository):
 
 
 def test_a_phone_is_offered_the_picture_that_a_figure_has_for_it(tmp_path):
-    png, phone = b"the usual picture", b"that for a phone"
+    png = b"the usual picture"
+    phone = b"that for a phone"
     shown = {
         "image/png": base64.b64encode(png).decode(),
         NARROW: base64.b64encode(phone).decode(),
@@ -148,10 +147,8 @@ def test_a_phone_is_offered_the_picture_that_a_figure_has_for_it(tmp_path):
         outdir=tmp_path,
         env=SimpleNamespace(doc2path=lambda page: tmp_path / f"{page}.ipynb"),
     )
-    image, other = (
-        f'<img alt="a" src="../_images/{name}.png" />',
-        '<img alt="b" src="../_images/other.png" />',
-    )
+    image = f'<img alt="a" src="../_images/{name}.png" />'
+    other = '<img alt="b" src="../_images/other.png" />'
     context = {"body": image + other}
     sphinxext.offer_narrow(app, "book/page", "", context, "a tree")
     source = (
@@ -162,7 +159,8 @@ def test_a_phone_is_offered_the_picture_that_a_figure_has_for_it(tmp_path):
 
 
 def test_a_constant_is_not_described_in_the_words_of_its_type():
-    borrowed, own = (str.__doc__ or "").splitlines(), ["The level of all intervals."]
+    borrowed = (str.__doc__ or "").splitlines()
+    own = ["The level of all intervals."]
     for lines in (borrowed, own):
         sphinxext.leave_constants(None, "data", "LEVEL", "text", None, lines)
     assert (borrowed, own) == ([], ["The level of all intervals."])

@@ -45,7 +45,8 @@ def answer(*answers):
 
 def test_intervals_are_those_of_welch():
     rng = np.random.default_rng(1)
-    one, other = rng.normal(0.3, 1.0, 7), rng.normal(0.0, 3.0, 4)
+    one = rng.normal(0.3, 1.0, 7)
+    other = rng.normal(0.0, 3.0, 4)
     difference = Mean.of(one.mean(), one.std(ddof=1), 7) - Mean.of(
         other.mean(), other.std(ddof=1), 4
     )
@@ -63,7 +64,8 @@ def test_intervals_are_those_of_welch():
 
 
 def test_sums_and_multiples_keep_their_errors():
-    one, other = Mean.of(0.5, 0.3, 9), Mean.of(0.2, 0.4, 16)
+    one = Mean.of(0.5, 0.3, 9)
+    other = Mean.of(0.2, 0.4, 16)
     assert (one * 2 - other).variance == pytest.approx(4 * 0.01 + 0.01)
     assert (one - 0.1).interval() == pytest.approx(
         tuple(end - 0.1 for end in one.interval())
@@ -156,7 +158,9 @@ def test_many_chances_pay_for_themselves():
     """
     rng = np.random.default_rng(4)
     said = {HOLDS: 0, REVERSED: 0}
-    rounds, points, runs = 400, 20, 5
+    rounds = 400
+    points = 20
+    runs = 5
     for _ in range(rounds):
         sample = rng.normal(0.0, 1.0, (points, runs))
         means = [Mean.of(row.mean(), row.std(ddof=1), runs) for row in sample]

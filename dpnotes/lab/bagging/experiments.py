@@ -224,10 +224,8 @@ def teachers(
     given: dict[str, Any] = {"n_classes": arrays.n_classes, "seed": seed}
     learner: Any
     if l2 is None:
-        learner, given["first"] = (
-            network(arrays, epochs=epochs, device=device, **start),
-            first,
-        )
+        learner = network(arrays, epochs=epochs, device=device, **start)
+        given["first"] = first
     else:
         # of 240 records: too small for a GPU
         learner = LogisticClassifier(l2=l2, device="cpu")
@@ -438,8 +436,10 @@ def membership(
     )
     # the attacker's reference networks come first
     half = n_networks // 2
-    reference, undrawn = found.confidence[:half], ~found.drawn[:half]
-    score, calibration = found.confidence[half:], reference
+    reference = found.confidence[:half]
+    undrawn = ~found.drawn[:half]
+    score = found.confidence[half:]
+    calibration = reference
     if attack == "likelihood-ratio":
         # a threshold must be set on scores of the same kind
         calibration = np.stack(
@@ -448,7 +448,8 @@ def membership(
         mean, std = moments(reference, undrawn)
         score = (score - mean) / std
     # who is counted: the mislabelled or the others, of the attacked networks
-    member, counted = found.drawn[half:], found.mislabelled == mislabelled
+    member = found.drawn[half:]
+    counted = found.mislabelled == mislabelled
     # the rate is set where nobody was drawn, as the attacker sees it
     called = score > np.quantile(calibration[undrawn], 1 - false_positive_rate)
     rates = [
@@ -619,7 +620,8 @@ def private_base(
     task = _in_the_unit_ball(dataset, split)
     arrays, X, y, *_ = task
     # without replacement, the chance that a record is drawn
-    n, rate = len(X), subsample / len(X)
+    n = len(X)
+    rate = subsample / len(X)
     # the same seed draws the same records in both modes
     drawn = draw_subsets(n, subsample=subsample, n_models=1, replace=False, seed=seed)[
         0
@@ -684,7 +686,8 @@ def hog_ensemble(
     """
     from dpnotes.learners import LogisticClassifier
 
-    task, learner = _features(dataset, split), LogisticClassifier(l2=l2, device=device)
+    task = _features(dataset, split)
+    learner = LogisticClassifier(l2=l2, device=device)
     model = _bagged(task, learner, seed, subsample=subsample, n_models=1)
     return _scored(
         task,
@@ -742,7 +745,8 @@ def _in_the_unit_ball(dataset: str, split: str) -> Task:
         return own, X, own.y_train, X_test, own.y_test
     if dataset == "digits":
         arrays = data.load("digits")
-        X, X_test = arrays.X_train / DIGITS_NORM, arrays.X_test / DIGITS_NORM
+        X = arrays.X_train / DIGITS_NORM
+        X_test = arrays.X_test / DIGITS_NORM
         return arrays, X, arrays.y_train, X_test, arrays.y_test
     arrays = data.load(dataset, split="intrinsic_sgd")
     scored: Any = (arrays.X_test, arrays.y_test)

@@ -204,7 +204,8 @@ PRIVATE_BASE: Settings = {
     "quick": {"dataset": "digits", "subsample": 400, "delta": 1e-5, "l2": 0.01},
 }
 # of DP-SGD on handcrafted features, for ten epochs
-HOG_BATCHES, HOG_NORMS = (1000, 5000), (0.3, 1.0)
+HOG_BATCHES = (1000, 5000)
+HOG_NORMS = (0.3, 1.0)
 TRAVELS = {  # rate times clipping norm times steps: how far the weights can go
     "advantage": (160.0, 400.0, 1000.0, 2500.0, 6300.0),  # much noise
     "tpr": (1000.0, 2500.0, 6300.0, 16_000.0),
@@ -428,7 +429,8 @@ def blocks_of_teachers(row: Mapping[str, Any]) -> Grid:
         for name, value in row.items()
         if name in TEACHER and (name != "l2" or value is not None)
     }
-    n_teachers, seed = row["n_teachers"], row["teachers_seed"]
+    n_teachers = row["n_teachers"]
+    seed = row["teachers_seed"]
     # logistic teachers take seconds all together
     size = n_teachers if "l2" in own else TEACHERS_A_ROW
     return [
@@ -786,10 +788,8 @@ def _two_noises(common: Mapping[str, Any], scale: str, table: str) -> Grid:
         # one budget; its rate is the scale's own
         return noises(common, [QUICK_BUDGET])
     # from a public model a tenth of the rate, as the paper has it
-    factor, rows = (
-        FINE_TUNING if "public" in common else 1.0,
-        noises(common, budgets(table)),
-    )
+    factor = FINE_TUNING if "public" in common else 1.0
+    rows = noises(common, budgets(table))
     rates = [dp_sgd_rate("network", row, n=RECORDS[scale]) for row in rows]
     return [
         {**row, "learning_rate": decimal(factor * rate)}
@@ -921,10 +921,8 @@ def about_sigma(parameters: Mapping[str, Any], *, n: int) -> float:
         if tpr is None
         else mu_for_tpr(tpr)
     )
-    batch, steps = (
-        parameters["batch_size"],
-        parameters["epochs"] * n // parameters["batch_size"],
-    )
+    batch = parameters["batch_size"]
+    steps = parameters["epochs"] * n // parameters["batch_size"]
     return limiting_noise(mu, sample_rate=batch / n, steps=steps)
 
 
@@ -934,7 +932,8 @@ def images(parameters: Mapping[str, Any]) -> float:
 
     Of PATE's teachers, which nine rows share, a ninth is counted.
     """
-    records, models = RECORDS_OF[parameters["dataset"]], parameters.get("n_models", 1)
+    records = RECORDS_OF[parameters["dataset"]]
+    models = parameters.get("n_models", 1)
     # teachers; a logistic one takes as long as thirty epochs of a network
     if "first" in parameters:
         return float(
@@ -961,10 +960,8 @@ def seconds(parameters: Mapping[str, Any]) -> float:
         return 0.5
     if "width" not in parameters:  # DP-SGD on handcrafted features
         return 3.0
-    width, architecture = (
-        parameters["width"],
-        parameters.get("architecture", "convolutional"),
-    )
+    width = parameters["width"]
+    architecture = parameters.get("architecture", "convolutional")
     # images a second; the second number is of DP-SGD
     speed = CPU["linear" if width is None else architecture][
         "clipping_norm" in parameters

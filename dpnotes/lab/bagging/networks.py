@@ -24,7 +24,8 @@ PUBLIC_ROWS = {"digits": 100}
 SPLITS = ("test", "validation", "rest")
 IMAGENET = "imagenet"  # a public model rather than a data set: VGG16's convolutions
 # of red, green and blue: torchvision's for these weights
-MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+MEAN = (0.485, 0.456, 0.406)
+STD = (0.229, 0.224, 0.225)
 STAGES = {  # channels of the convolutions, in units of the first one's
     "convolutional": (1, 2),
     # one convolution for each stage of VGG16, without normalisation
@@ -50,11 +51,9 @@ def load(dataset: str, split: str, public: str | None = None) -> Task:
     # the larger sets have a split for their public images
     own = one_of("split", split, SPLITS) == "rest" and dataset not in PUBLIC_ROWS
     arrays = data.load(dataset, split="bagging_public" if own else "original")
-    X, X_test, y = (
-        _scaled(arrays.X_train, public),
-        _scaled(arrays.X_test, public),
-        arrays.y_train,
-    )
+    X = _scaled(arrays.X_train, public)
+    X_test = _scaled(arrays.X_test, public)
+    y = arrays.y_train
     if split == "validation":
         return (
             arrays,
@@ -75,7 +74,8 @@ def load_public(dataset: str, public: str | None = None) -> tuple[Any, Any]:
     from dpnotes import data
 
     if dataset in PUBLIC_ROWS:
-        arrays, first = data.load(dataset), PUBLIC_ROWS[dataset]
+        arrays = data.load(dataset)
+        first = PUBLIC_ROWS[dataset]
         return arrays.X_test[:first], arrays.y_test[:first]
     arrays = data.load(dataset, split="bagging_public")
     return _scaled(arrays.X_public, public), arrays.y_public

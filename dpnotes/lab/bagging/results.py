@@ -761,7 +761,8 @@ def memorising_attack(
     from dpnotes.methods import Bagging
 
     # the last record alone has label 1: only a model that drew it can say 1
-    X, y = np.arange(float(n))[:, None], (np.arange(n) == n - 1).astype(int)
+    X = np.arange(float(n))[:, None]
+    y = (np.arange(n) == n - 1).astype(int)
 
     def positives(rows: int) -> int:
         model = Bagging(
@@ -1084,10 +1085,8 @@ def judged(
         .itertuples()
     ):
         if line.table:
-            upper, lower = (
-                given[line.table].query(line.upper),
-                given[line.other].query(line.lower),
-            )
+            upper = given[line.table].query(line.upper)
+            lower = given[line.other].query(line.lower)
             # one pair of all lines where the sentence names no key
             sides = (
                 side.assign(all=1).dropna(subset=[line.on]) for side in (upper, lower)

@@ -65,7 +65,8 @@ def begin(name: str, namespace: dict[str, Any]) -> tuple[Scale, Scale | None]:
 
     check_parameters(name, namespace)
     figures.use_style()
-    scale, compute = namespace["scale"], namespace["compute"]
+    scale = namespace["scale"]
+    compute = namespace["compute"]
     if not namespace.get("dataset"):
         return Scale(scale, compute), None
     records = own_data.reference(namespace["dataset"], namespace["target"])

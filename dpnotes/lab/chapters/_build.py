@@ -165,7 +165,8 @@ def page_of(notebook: Path) -> Path:
     BookError
         If Jupyter Book cannot make it.
     """
-    root, page = book_folder(), notebook.parent / "html" / f"{notebook.stem}.html"
+    root = book_folder()
+    page = notebook.parent / "html" / f"{notebook.stem}.html"
     # the page is of this execution
     if page.is_file() and page.stat().st_mtime > notebook.stat().st_mtime:
         return page

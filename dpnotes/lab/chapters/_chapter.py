@@ -182,7 +182,8 @@ def check(
         )
     checked: dict[str, Any] = {}
     for name, value in given.items():
-        default, rule = parameters[name].default, parameters[name].rule
+        default = parameters[name].default
+        rule = parameters[name].rule
         must = f"parameter {name!r} of chapter {chapter!r} must be"
         try:
             checked[name] = _fitted(value, default)

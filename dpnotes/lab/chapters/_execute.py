@@ -203,7 +203,9 @@ def _shown(start: float, stream: TextIO | None = None) -> Iterator[dict[str, Any
     with TemporaryDirectory(prefix="dpnotes.") as folder:
         channel = Path(folder) / "progress"
         channel.touch()
-        done, turn, at = threading.Event(), threading.Lock(), 0
+        done = threading.Event()
+        turn = threading.Lock()
+        at = 0
 
         def copy() -> None:
             nonlocal at

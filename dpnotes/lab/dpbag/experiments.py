@@ -58,7 +58,8 @@ def student(
         (quantiles, over the private records, of the epsilon that the personalised
         accountant gives them), data and device.
     """
-    teachers, n_teachers = row["teachers"], row["n_teachers"]
+    teachers = row["teachers"]
+    n_teachers = row["n_teachers"]
     # no vote: the student learns from the private labels
     if accountant == "none":
         records = thirds(row["dataset"], row["seed"])
@@ -137,7 +138,9 @@ def filtered(
     """
     from dpnotes.methods import FilteredVote
 
-    n, k, seed = row["n_teachers"], row["n_partitions"], row["seed"]
+    n = row["n_teachers"]
+    k = row["n_partitions"]
+    seed = row["seed"]
     records = thirds(row["dataset"], seed)
     # as many as the tight Laplace vote, so that the two are compared at equal labels
     labels = min(affordable(epsilon, delta, n), len(records.public.y))
@@ -190,7 +193,8 @@ def cause(
 
     records = thirds(dataset, seed)
     model = runs.learner("boosting", **grids.SETTINGS[setting])
-    private, public = records.private, records.public
+    private = records.private
+    public = records.public
     if row["accountant"] == "none":
         return _scored(
             model.set_params(random_state=seed).fit(*private),
@@ -282,7 +286,8 @@ def seconds_and_memory(call: Callable[[], object]) -> tuple[float, float | None]
     except OSError:
         # macOS and Windows say nothing of it
         return seconds(), None
-    taken, status = seconds(), Path("/proc/self/status").read_text()
+    taken = seconds()
+    status = Path("/proc/self/status").read_text()
     return taken, int(re.findall(r"VmHWM:\s*(\d+)", status)[0]) / 1024
 
 
@@ -318,10 +323,8 @@ Scales = dict[str, Callable[[], Grid]]
 
 
 def _students(dataset: str, teachers: str, **quick: Callable[[], Grid]) -> Experiment:
-    name, paper = (
-        f"dpbag_{dataset.removesuffix('130')}_{teachers}",
-        partial(grids.student, dataset, teachers),
-    )
+    name = f"dpbag_{dataset.removesuffix('130')}_{teachers}"
+    paper = partial(grids.student, dataset, teachers)
     return Experiment(
         name,
         student,

@@ -68,7 +68,8 @@ def of_method(rows: pd.DataFrame) -> pd.DataFrame:
     "dpbag_tight", not in the paper.
     """
     # None of a model without privacy becomes the text of a gap
-    one, accountant = rows["n_partitions"] == 1, rows["accountant"].astype(str)
+    one = rows["n_partitions"] == 1
+    accountant = rows["accountant"].astype(str)
     names = accountant.map(
         {
             "none": "npb",
@@ -342,10 +343,8 @@ def own(rows: pd.DataFrame) -> pd.DataFrame:
     """Average a reader's rows over runs: epsilon, n_teachers, n_partitions, labels,
     accuracy, std, auroc, seeds.
     """
-    keys, means = (
-        ["epsilon", "n_teachers", "n_partitions"],
-        ["labels", "accuracy", "auroc"],
-    )
+    keys = ["epsilon", "n_teachers", "n_partitions"]
+    means = ["labels", "accuracy", "auroc"]
     done = (
         rows.reindex(columns=[*keys, *means]).astype(float).dropna(subset=["accuracy"])
     )
@@ -409,7 +408,8 @@ def variants(rows: pd.DataFrame, filters: pd.DataFrame) -> pd.DataFrame:
     and <metric>_std are their standard deviations. Variants with many partitions have
     the largest k.
     """
-    numbers, metrics = ["n_teachers", "k", "epsilon"], ["label_accuracy", *METRICS]
+    numbers = ["n_teachers", "k", "epsilon"]
+    metrics = ["label_accuracy", *METRICS]
     ours = of_method(rows)
     shown = (
         (ours["delta"] == STATED_DELTA)
@@ -469,10 +469,8 @@ def partitions_effect(rows: pd.DataFrame) -> pd.DataFrame:
     are mean differences in percentage points, and label_gain_se and auroc_gain_se are
     their standard errors over seeds.
     """
-    keys, metrics = (
-        ["n_teachers", "epsilon", "seed"],
-        ["labels", "label_accuracy", "auroc"],
-    )
+    keys = ["n_teachers", "epsilon", "seed"]
+    metrics = ["labels", "label_accuracy", "auroc"]
     # labels and noise are equal there, so that only the partitions differ
     tight = rows[(rows["accountant"] == "tight") & (rows["delta"] == STATED_DELTA)]
     tight = (

@@ -105,7 +105,8 @@ def thirds(dataset: str, seed: int) -> Thirds:
     """
     X, y, digest = _all_records(dataset)
     # the remainder goes to the test third
-    order, third = np.random.default_rng(seed).permutation(len(y)), len(y) // 3
+    order = np.random.default_rng(seed).permutation(len(y))
+    third = len(y) // 3
     private, public, test = (
         Labelled(X[rows], y[rows]) for rows in np.split(order, [third, 2 * third])
     )
@@ -221,7 +222,9 @@ def run(
     from dpnotes.methods import secret_seed
 
     # lambda = 2 / n, the paper's noise
-    records, secret, beta = thirds(dataset, seed), secret_seed(seed), 2 / n_teachers
+    records = thirds(dataset, seed)
+    secret = secret_seed(seed)
+    beta = 2 / n_teachers
     # streams in the order in which DPBag draws them
     learn_seed, student_seed = (
         int(s) for s in stream(secret, 0).integers(2**31, size=2)
@@ -276,7 +279,8 @@ def run(
         # several budgets may end within one part
         while left.shape[2] and limits:
             largest = touched.add(left, limit=limits[0][0])
-            answered, left = answered + len(largest), left[:, :, len(largest) :]
+            answered = answered + len(largest)
+            left = left[:, :, len(largest) :]
             while limits and largest[-1] >= limits[0][0]:
                 _, budget = limits.pop(0)
                 stops[budget] = stop(budget[1])

@@ -69,7 +69,8 @@ class NeighbouringVotes(NamedTuple):
         [pairs, orders] each.
         """
         # in logarithms, since answers may be rare
-        before, after = np.log(self.before)[:, None], np.log(self.after)[:, None]
+        before = np.log(self.before)[:, None]
+        after = np.log(self.after)[:, None]
         order = orders[:, None]
         return (
             np.logaddexp.reduce(before + order * (before - after), axis=-1),
@@ -257,7 +258,8 @@ def loop(
     own = {STAND_IN: joined, **chunks_of_records(cut)}
     moments = dict.fromkeys(own, np.zeros(len(ORDERS)))
     # as in the paper, the budget is looked at after each label
-    labels, spent = 0, 0.0
+    labels = 0
+    spent = 0.0
     while spent < epsilon:
         labels += 1
         for record, chunks in own.items():

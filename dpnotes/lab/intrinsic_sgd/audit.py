@@ -84,10 +84,14 @@ def pair(setting: Setting, record: str, device: str) -> Pair:
     """Make a pair without record 0, which takes the place of the exchanged record in
     the data set without it.
     """
-    X, y = setting.records.X, setting.records.y
+    X = setting.records.X
+    y = setting.records.y
     # record 0 is in neither data set unless it takes the place
-    absent, labels = X[1:].copy(), y[1:].copy()
-    place, own, feature = 0, (X[1], int(y[1])), None
+    absent = X[1:].copy()
+    labels = y[1:].copy()
+    place = 0
+    own = (X[1], int(y[1]))
+    feature = None
     if record == "quiet direction":
         own = _quiet(setting, device)
     if record in ("only holder", "own feature"):
@@ -99,14 +103,14 @@ def pair(setting: Setting, record: str, device: str) -> Pair:
     if record == "only holder":
         own = (absent[place].copy(), int(labels[place]))
     if record == "own feature":
-        absent[holders], labels[holders] = X[0], y[0]  # no other record has it
+        # no other record has it
+        absent[holders] = X[0]
+        labels[holders] = y[0]
         absent[:, feature] = 0.0
         # the rarer class has the larger gradients
         own = (np.eye(X.shape[1])[feature], int(y.mean() < 0.5))
-    absent[place], labels[place] = (
-        np.where(np.arange(X.shape[1]) == feature, 0.0, X[0]),
-        y[0],
-    )
+    absent[place] = np.where(np.arange(X.shape[1]) == feature, 0.0, X[0])
+    labels[place] = y[0]
     return Pair(absent, labels, place, *own, feature)
 
 
@@ -114,7 +118,8 @@ def _quiet(setting: Setting, device: str) -> tuple[Features, int]:
     """Record along the direction in which runs differ least, as long as any, with
     the label that runs find unlikely.
     """
-    X, y = setting.records.X, setting.records.y
+    X = setting.records.X
+    y = setting.records.y
     seed = int(
         np.random.SeedSequence(setting.seed, spawn_key=(1,)).generate_state(1)[0]
     )
@@ -142,7 +147,8 @@ def likelihood_ratio(
     The threshold is the point at which this number of test runs should give the largest
     epsilon. If no epsilon above 0 is expected, the threshold is in the middle.
     """
-    held_out, fitted = ends[: len(ends) // HELD_OUT], ends[len(ends) // HELD_OUT :]
+    held_out = ends[: len(ends) // HELD_OUT]
+    fitted = ends[len(ends) // HELD_OUT :]
     shift = (fitted[:, 1] - fitted[:, 0]).mean(axis=0)
     pooled = (np.cov(fitted[:, 0].T) + np.cov(fitted[:, 1].T)) / 2
     # directions without any variance would make it singular

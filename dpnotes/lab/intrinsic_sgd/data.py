@@ -92,9 +92,11 @@ def records(dataset: str, scale_rows: bool = False) -> Records:
         return found._replace(digest=f"{found.digest}:unscaled")
     if dataset in SPLITS:
         arrays = data.load(dataset, split=SPLITS[dataset])
-        X, X_test = arrays.X_train, arrays.X_test
+        X = arrays.X_train
+        X_test = arrays.X_test
         if arrays.split == "original":
-            X, X_test = to_unit_sphere(X), to_unit_sphere(X_test)
+            X = to_unit_sphere(X)
+            X_test = to_unit_sphere(X_test)
         return Records(X, arrays.y_train, X_test, arrays.y_test, arrays.digest)
     mine = own_data.load(located(dataset))
     bound = 1e-9 if scale_rows else mine.bound  # the former shortens each row to norm 1
@@ -151,17 +153,20 @@ def digits(scaling: str, projection: int) -> Records:
         0.0, 50**-0.5, size=(train.shape[1], 50)
     )
     if scaling == "rows before projection":
-        train, test = to_unit_sphere(train), to_unit_sphere(test)
+        train = to_unit_sphere(train)
+        test = to_unit_sphere(test)
     X: Features = train @ matrix
     X_test: Features = test @ matrix
     if scaling == "rows":
-        X, X_test = to_unit_sphere(X), to_unit_sphere(X_test)
+        X = to_unit_sphere(X)
+        X_test = to_unit_sphere(X_test)
     # test rows by the same number, which is of the training rows
     if scaling == "largest row":
         X, X_test = X / methods.longest_row(X), X_test / methods.longest_row(X)
     if scaling == "features":
         X, X_test = ((rows - X.mean(axis=0)) / X.std(axis=0) for rows in (X, X_test))
-    X, X_test = X.astype(np.float64), X_test.astype(np.float64)
+    X = X.astype(np.float64)
+    X_test = X_test.astype(np.float64)
     return Records(X, split.y_train, X_test, split.y_test, split.digest)
 
 
@@ -180,24 +185,26 @@ def resplit(dataset: str, seed: int) -> Records:
     split: Any = data.load(
         dataset, split=SPLITS["adult"] if dataset == "adult" else "original"
     )
-    X, y = (
-        np.concatenate([split.X_train, split.X_validation]),
-        np.concatenate([split.y_train, split.y_validation]),
-    )
+    X = np.concatenate([split.X_train, split.X_validation])
+    y = np.concatenate([split.y_train, split.y_validation])
     if dataset == "adult":
         # a tenth validates, as in the data's own split
         kept = np.random.default_rng(seed).permutation(len(X))[len(X) // 10 :]
         return Records(X[kept], y[kept], split.X_test, split.y_test, split.digest)
-    X, y = np.concatenate([X, split.X_test]), np.concatenate([y, split.y_test])
+    X = np.concatenate([X, split.X_test])
+    y = np.concatenate([y, split.y_test])
     # the two most frequent of seven types
-    X, y = X[y < 2], y[y < 2]
+    X = X[y < 2]
+    y = y[y < 2]
     order = np.random.default_rng(seed).permutation(len(y))
     # of which a tenth validates; the rest is for the test
     n = int(0.85 * len(order))
     # ranges of the training records
-    low, high = X[order[:n]].min(axis=0), X[order[:n]].max(axis=0)
+    low = X[order[:n]].min(axis=0)
+    high = X[order[:n]].max(axis=0)
     X = to_unit_sphere((X[:, high > low] - low[high > low]) / (high - low)[high > low])
-    train, test = order[n // 10 : n], order[n:]
+    train = order[n // 10 : n]
+    test = order[n:]
     return Records(X[train], y[train], X[test], y[test], split.digest)
 
 
@@ -206,6 +213,7 @@ def _pixels() -> tuple[Features, Features, data.Dataset]:
     """Pixels in [0, 1] of the digits 3 and 5, without the tenth that validates, and
     the split that has their labels.
     """
-    images, split = data.load("mnist"), data.load("mnist", split=SPLITS["mnist"])
+    images = data.load("mnist")
+    split = data.load("mnist", split=SPLITS["mnist"])
     train = images.X_train[np.isin(images.y_train, (3, 5))][-len(split.X_train) :]
     return train, images.X_test[np.isin(images.y_test, (3, 5))], split

@@ -66,9 +66,11 @@ def summary(*, device: str = "auto", **row: Any) -> Metrics:
         longest_row; data.
     """
     setting = Setting(**row)
-    given, trained = setting.records, runs.trained(setting, device)
+    given = setting.records
+    trained = runs.trained(setting, device)
     # of every weight, over seeds
-    p_values, p = runs.normality(trained.all_weights), trained.weights.shape[1]
+    p_values = runs.normality(trained.all_weights)
+    p = trained.weights.shape[1]
     network = None if setting.hidden is None else trained.architecture
     return {
         **runs.statistics(setting, device),
@@ -153,7 +155,9 @@ def utility(
     """
     setting = Setting(**row)
     # the same when nothing is added
-    full, used = 0.0, 0.0  # without and with what is counted
+    # without and with what is counted
+    full = 0.0
+    used = 0.0
     if noise != "none":
         found = runs.statistics(setting, device)
         # which bound the noise covers
@@ -236,7 +240,8 @@ def draws(
         runs.accuracies(setting.records, weights + s * noise) for s in (0.0, full, rest)
     )
     # what counting gains, of what the noise costs
-    gain, gap = float((scores - plain).mean()), float(quiet.mean() - plain.mean())
+    gain = float((scores - plain).mean())
+    gap = float(quiet.mean() - plain.mean())
     return {
         **runs.mean_and_std(quiet, "noiseless"),
         **runs.mean_and_std(plain),

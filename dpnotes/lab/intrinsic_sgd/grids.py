@@ -327,7 +327,8 @@ def audits(chosen: Grid) -> Grid:
     """
     rows = []
     for row in chosen:
-        task, setting = row["dataset"], _without(row, "n_seeds", "n_neighbours")
+        task = row["dataset"]
+        setting = _without(row, "n_seeds", "n_neighbours")
         # a task of a reader has a number of its own
         fitted = {task: AUDITS.get(task, (400, 1000))}
         tests = {

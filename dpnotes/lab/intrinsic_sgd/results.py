@@ -497,7 +497,8 @@ SCALED = {  # of the rows of MNIST-binary, apart from the stated one
 }
 SHARED = "one draw of noise for all models"
 # blocks of cells that the paper ran with one setting
-DIGITS, NOISE = "MNIST-binary", "Table IV with noise, Forest and Adult"
+DIGITS = "MNIST-binary"
+NOISE = "Table IV with noise, Forest and Adult"
 NOISY_DIGITS = "MNIST-binary, Table IV with noise"
 
 Rows = dict[str, pd.DataFrame]

@@ -255,7 +255,8 @@ def weight_stds(weights: Features) -> dict[str, float]:
     """
     # over seeds, for each data set and weight
     centred = weights - weights.mean(axis=0)
-    sigmas, each = centred.std(axis=(0, 2)), centred[:, 0].std(axis=0)
+    sigmas = centred.std(axis=(0, 2))
+    each = centred[:, 0].std(axis=0)
     # square roots of the eigenvalues of the covariance
     directions = np.linalg.svd(centred[:, 0], compute_uv=False) / math.sqrt(
         len(weights) - 1
@@ -324,10 +325,8 @@ def sample(quantity: str, weights: Features, *, seed: int) -> Features:
         return np.concatenate([scipy.spatial.distance.pdist(group) for group in groups])
     R, S, _ = weights.shape
     generator = np.random.default_rng(seed)
-    first, second = (
-        generator.integers(R, size=(2, PAIRS)),
-        generator.integers(S, size=(2, PAIRS)),
-    )
+    first = generator.integers(R, size=(2, PAIRS))
+    second = generator.integers(S, size=(2, PAIRS))
     # a pair must differ in seed and in data set
     differ = (first[0] != first[1]) & (second[0] != second[1])
     # in fifty parts, since all differences at once are gigabytes

@@ -106,7 +106,8 @@ def both(
 
 def _panel(axes: Axes, rows: pd.DataFrame, panel: Panel, drawn: dict[str, Any]) -> None:
     """Draw a panel; ``drawn`` collects what its legend names."""
-    absent, constant = [], []
+    absent = []
+    constant = []
     styles = looks(NAMES.values())
     for method in panel.methods:
         points = series(rows, method, panel.x, **panel.fixed)
@@ -139,6 +140,7 @@ def _line(axes: Axes, points: Series, style: dict[str, Any]) -> Any:
     (line,) = axes.plot(points.x, points.accuracy, markersize=5, **style)
     # a single release has no band
     band = np.nan_to_num(points.std)
-    low, high = points.accuracy - band, points.accuracy + band
+    low = points.accuracy - band
+    high = points.accuracy + band
     axes.fill_between(points.x, low, high, color=style["color"], alpha=0.2, linewidth=0)
     return line

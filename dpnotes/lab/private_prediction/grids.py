@@ -149,11 +149,9 @@ def setting() -> Grid:
     """Figure 6: lambda of loss perturbation and the number of models of
     subsample-and-aggregate, delta = 0.
     """
-    vote, loss, few = (
-        "subsample_aggregate",
-        "loss_perturbation",
-        PARTITIONED["subsample_aggregate"],
-    )
+    vote = "subsample_aggregate"
+    loss = "loss_perturbation"
+    few = PARTITIONED["subsample_aggregate"]
     tight: Grid = [
         *(
             point(vote, epsilon=e, delta=0.0, n_models=m, **few)
@@ -244,7 +242,8 @@ def networks() -> Grid:
     """Figure 7: epsilon varied at 10 answers, the number of answers at epsilon = 1,
     and one network without privacy.
     """
-    epsilons, budgets = (0.5, 1.0, 2.0, 5.0), (1, 2, 5, 20, 50, 100)
+    epsilons = (0.5, 1.0, 2.0, 5.0)
+    budgets = (1, 2, 5, 20, 50, 100)
     asked: list[tuple[str, float | None, int | None]] = [
         ("non_private", None, None),
         *(("dp_sgd", epsilon, None) for epsilon in epsilons),

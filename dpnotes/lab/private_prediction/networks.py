@@ -19,7 +19,8 @@ from dpnotes.methods import DPSGD, fit_shards
 
 METHODS = ("non_private", "dp_sgd", "subsample_aggregate")
 DELTA = 1e-5
-BATCH, RATE = 600, 0.1
+BATCH = 600
+RATE = 0.1
 HELD_OUT = 10_000  # last training rows, while it is chosen
 REPEATS = 100
 
@@ -89,7 +90,8 @@ def setting(
     """Accuracy on held-out training rows of a short DP-SGD with the noise of a whole
     one, and that noise.
     """
-    X, y = arrays.X_train, arrays.y_train
+    X = arrays.X_train
+    y = arrays.y_train
     own = replace(
         arrays,
         X_train=X[:-HELD_OUT],
@@ -174,7 +176,9 @@ def vote_of(
     network = _network(arrays, epochs=epochs, seed=seed, device=device)
     # shards are drawn for all, and one of them is trained on
     learner = _One(network, model)
-    X, y, n_classes = arrays.X_train, arrays.y_train, arrays.n_classes
+    X = arrays.X_train
+    y = arrays.y_train
+    n_classes = arrays.n_classes
     fit = fit_shards(
         X, y, n_classes=n_classes, n_models=n_models, estimator=learner, seed=seed
     )

@@ -267,11 +267,9 @@ def noise_by_answers(
         )
 
     # odds of the right class against one other, at 95 %
-    sigma, beta, odds = (
-        accounting.prediction_sensitivity_sigma,
-        accounting.soft_vote_beta,
-        math.log(0.95 / 0.05),
-    )
+    sigma = accounting.prediction_sensitivity_sigma
+    beta = accounting.soft_vote_beta
+    odds = math.log(0.95 / 0.05)
     return pd.DataFrame(
         {
             "answers": budgets,
@@ -397,7 +395,8 @@ def vote_attack(
 
 
 # points that a curve needs
-CURVES, FEWEST = ("n", "d", "n_classes", "l2", "n_models", "delta"), 3
+CURVES = ("n", "d", "n_classes", "l2", "n_models", "delta")
+FEWEST = 3
 MS, LP, SGD, PS, SAA = METHODS
 PURE = grids.methods_at(0.0)
 

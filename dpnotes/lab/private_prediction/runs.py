@@ -109,22 +109,20 @@ def task(
         bound = BOUNDS[dataset]
     classes = n_classes or arrays.n_classes
     # the first classes, of training and test rows alike
-    kept, scored = arrays.y_train < classes, arrays.y_test < classes
-    X, y, X_score, y_score = (
-        arrays.X_train[kept],
-        arrays.y_train[kept],
-        arrays.X_test[scored],
-        arrays.y_test[scored],
-    )
+    kept = arrays.y_train < classes
+    scored = arrays.y_test < classes
+    X = arrays.X_train[kept]
+    y = arrays.y_train[kept]
+    X_score = arrays.X_test[scored]
+    y_score = arrays.y_test[scored]
     if n is not None and n > len(X):
         # square images
         side = int(np.sqrt(X.shape[1]))
-        X, y = (
-            np.concatenate([X, deformed(X, n - len(X), side=side)]),
-            y[np.arange(n) % len(y)],
-        )
+        X = np.concatenate([X, deformed(X, n - len(X), side=side)])
+        y = y[np.arange(n) % len(y)]
     elif n is not None:
-        X, y = X[:n], y[:n]
+        X = X[:n]
+        y = y[:n]
     # by a public bound: no row is looked at
     X = data.to_unit_ball(X, bound=bound)
     X_score = data.to_unit_ball(X_score, bound=bound)
@@ -318,7 +316,8 @@ def shard_votes(
 
 def model_sensitivity(task: Task, release: Release, *, l2: float) -> Outcome:
     """Accuracies of the noisy minimiser."""
-    relation, fit = release.relation(exchange=True), minimiser(task, l2, release.device)
+    relation = release.relation(exchange=True)
+    fit = minimiser(task, l2, release.device)
     models, profile = methods.noisy_minimisers(fit, **relation, **release.draws)
     noise = (
         profile.parameters["sigma"]
@@ -333,7 +332,8 @@ def model_sensitivity(task: Task, release: Release, *, l2: float) -> Outcome:
 
 def prediction_sensitivity(task: Task, release: Release, *, l2: float) -> Outcome:
     """Accuracies of the noisy answers; each row to score is asked once per repeat."""
-    relation, fit = release.relation(exchange=True), minimiser(task, l2, release.device)
+    relation = release.relation(exchange=True)
+    fit = minimiser(task, l2, release.device)
     labels, profile = methods.noisy_predictions(
         fit, task.X_score, answers=release.answers, **relation, **release.draws
     )
@@ -355,11 +355,9 @@ def prediction_sensitivity(task: Task, release: Release, *, l2: float) -> Outcom
 
 def loss_perturbation(task: Task, release: Release, *, l2: float) -> Outcome:
     """Accuracies of the minimisers of perturbed losses."""
-    epsilon, delta, relation = (
-        release.epsilon,
-        release.delta,
-        release.relation(exchange=False),
-    )
+    epsilon = release.epsilon
+    delta = release.delta
+    relation = release.relation(exchange=False)
     method = methods.LossPerturbation(
         epsilon, delta, l2=l2, intercept=False, device=release.device, **relation
     )
@@ -478,7 +476,8 @@ def climb(
         # a candidate is fitted once in a climb
         means: dict[int, float] = {}
         # from the middle, where the best is expected
-        at, best = -1, len(ladder) // 2
+        at = -1
+        best = len(ladder) // 2
         while best != at:
             at = best
             # of equals the one that is there already

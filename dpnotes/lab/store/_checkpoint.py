@@ -103,7 +103,8 @@ class RowCheckpoint:
         path = row.state(training)
         try:
             whole = path.read_bytes()
-            digest, content = whole[:_DIGEST], whole[_DIGEST:]
+            digest = whole[:_DIGEST]
+            content = whole[_DIGEST:]
             # torch may not notice a turned bit
             if hashlib.blake2b(content, digest_size=_DIGEST).digest() != digest:
                 raise ValueError("it is damaged or cut short")

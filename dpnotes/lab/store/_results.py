@@ -249,11 +249,16 @@ def _compare(old: Row, new: Row, tolerance: Tolerance) -> list[dict[str, Scalar]
     """Lines of the report on one row."""
     lines = []
     for metric in sorted(old.compared.keys() | new.compared.keys()):
-        stored, again = old.compared.get(metric), new.compared.get(metric)
+        stored = old.compared.get(metric)
+        again = new.compared.get(metric)
         # text and truth values are equal or not
-        agrees, difference, limit = stored == again, None, 0.0
+        agrees = stored == again
+        difference = None
+        limit = 0.0
         if type(stored) in (int, float) and type(again) in (int, float):
-            a, b, own = float(stored), float(again), tolerance.get(metric, 0.0)  # type: ignore[arg-type]
+            a = float(stored)  # type: ignore[arg-type]
+            b = float(again)  # type: ignore[arg-type]
+            own = tolerance.get(metric, 0.0)
             difference = 0.0 if agrees else b - a
             limit = own(a) if callable(own) else own
             if float in (type(stored), type(again)) and np.isfinite([a, b]).all():

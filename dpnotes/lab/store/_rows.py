@@ -375,7 +375,8 @@ def _of_csv(path: Path) -> Rows:
     try:
         with path.open(newline="", encoding="utf-8") as file:
             header, *lines = csv.reader(file)
-        first, last = header.index("seconds"), len(header) - len(PROVENANCE)
+        first = header.index("seconds")
+        last = len(header) - len(PROVENANCE)
         if header[:2] != ["row", "experiment"] or header[last:] != [*PROVENANCE]:
             raise ValueError(
                 f"not the header of a store, which ends with {','.join(PROVENANCE)}"

@@ -91,10 +91,8 @@ def test_blocks_of_teachers_vote_as_all_teachers_at_once():
 
 def test_moments_are_those_of_the_networks_that_did_not_draw_the_record():
     generator = np.random.default_rng(0)
-    confidence, undrawn = (
-        generator.normal(size=(9, 40)),
-        generator.random((9, 40)) < 0.7,
-    )
+    confidence = generator.normal(size=(9, 40))
+    undrawn = generator.random((9, 40)) < 0.7
     # two networks that know every record, so that no column is empty
     undrawn[:2] = True
     mean, std = chapter.moments(confidence, undrawn)
@@ -198,7 +196,8 @@ def test_vgg16_is_the_full_one_and_starts_from_imagenet(images, vgg16_file):
         X[:2].reshape(-1, 3, 32, 32), expected, rtol=1e-5, atol=1e-6
     )
     with torch.no_grad():
-        ours, theirs = module[:-2](expected), vgg16_file(expected)
+        ours = module[:-2](expected)
+        theirs = vgg16_file(expected)
     np.testing.assert_array_equal(ours, theirs)
     scratch = networks.network(arrays, architecture="vgg16", **networks.VGG16)
     names = [
@@ -249,7 +248,8 @@ def test_pate_answers_on_images_from_a_public_model(images):
 
 
 def test_noise_exposes_the_stated_rate_and_hardly_less():
-    tpr, steps = 0.05, {"sample_rate": 0.004, "steps": 500}
+    tpr = 0.05
+    steps = {"sample_rate": 0.004, "steps": 500}
     noise = noise_for_tpr(tpr, **steps)
     # 5 % less noise would expose more than is allowed
     for factor, least, most in ((1.0, 0.99 * tpr, tpr), (0.95, tpr, 1.0)):

@@ -284,8 +284,10 @@ class TestBook:
         assert not zebra.is_fresh()
 
     def test_a_file_that_a_parameter_names_counts(self, book, tmp_path):
-        zebra, own = chapters.chapter("zebra", book), tmp_path / "own.csv"
-        digests, names = set(), {zebra.run_name({}), zebra.run_name({"n": 2})}
+        zebra = chapters.chapter("zebra", book)
+        own = tmp_path / "own.csv"
+        digests = set()
+        names = {zebra.run_name({}), zebra.run_name({"n": 2})}
         for content in ("a", "b"):
             own.write_text(content)
             digests.add(zebra.digest({"dataset": str(own)}))
@@ -329,7 +331,8 @@ def test_a_device_that_is_not_here_is_named_before_anything_is_computed(monkeypa
 
 
 def test_a_run_shows_titles_what_is_reused_and_a_bar(tmp_path):
-    shown, grid = io.StringIO(), [{"x": x} for x in range(3)]
+    shown = io.StringIO()
+    grid = [{"x": x} for x in range(3)]
     store.sweep(square, grid[:1], store=tmp_path / "rows", progress=False)
     with _execute._shown(0.0, shown) as hooks:
         for kind, source in (
@@ -367,8 +370,10 @@ class TestExecute:
 
     def test_what_is_unchanged_need_not_be_executed_again(self, book, tmp_path):
         # papermill formats paths
-        zebra, folder = chapters.chapter("zebra", book), tmp_path / "{n} runs"
-        output, given = folder / "zebra.ipynb", {"compute": "missing"}
+        zebra = chapters.chapter("zebra", book)
+        folder = tmp_path / "{n} runs"
+        output = folder / "zebra.ipynb"
+        given = {"compute": "missing"}
         assert not chapters.is_unchanged(zebra, given, output)
         chapters.execute(zebra, given, output)
         assert printed(output) == f"1 missing {book}\n"
@@ -386,7 +391,8 @@ class TestExecute:
         assert not chapters.is_unchanged(zebra, given, output)
 
     def test_a_failed_run_is_never_published(self, book, tmp_path):
-        ant, output = chapters.chapter("ant", book), tmp_path / "out" / "ant.ipynb"
+        ant = chapters.chapter("ant", book)
+        output = tmp_path / "out" / "ant.ipynb"
         output.parent.mkdir()
         output.write_text("the run before")
         ended = subprocess.run(

@@ -95,7 +95,8 @@ class TestLayout:
 
     def test_an_interrupted_one_is_gone_on_with(self, source, tmp_path, monkeypatch):
         # the disk is full from some file on
-        write, folder = _layout._write, tmp_path / "mine"
+        write = _layout._write
+        folder = tmp_path / "mine"
 
         def full(path, content):
             if path.name == "index.md":
@@ -173,7 +174,8 @@ def test_the_checkout_comes_first(repository, tmp_path, monkeypatch):
 
 
 def test_else_it_is_the_nearest_folder_that_was_laid_out(installed):
-    outer, inner = installed.parent, installed
+    outer = installed.parent
+    inner = installed
     (outer / MARK).write_text("{}")
     assert book_folder() == outer
     assert runs_store("x") == outer / "runs" / "x"

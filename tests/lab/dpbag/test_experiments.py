@@ -93,7 +93,8 @@ def test_a_row_is_what_the_estimator_gives(teachers, accountant, monkeypatch):
 
 
 def test_thirds_hold_each_record_once_and_change_with_the_seed():
-    records, other = runs.thirds("breast_cancer", 0), runs.thirds("breast_cancer", 1)
+    records = runs.thirds("breast_cancer", 0)
+    other = runs.thirds("breast_cancer", 1)
     loaded = data.load("breast_cancer")
     everything = np.concatenate([records.private.X, records.public.X, records.test.X])
     assert [len(records.private.y), len(records.public.y), len(records.test.y)] == [
@@ -155,7 +156,8 @@ def test_the_cost_of_a_setting_counts_teachers_and_students(monkeypatch):
     """The first of the two calls that are measured trains the teachers, anew each
     time; the second all students.
     """
-    measured, students = [], []
+    measured = []
+    students = []
 
     def counted(call):
         # a miss of the cache is a training of teachers
@@ -320,7 +322,9 @@ def test_distribution_of_two_classes_is_that_of_a_difference_of_laplace_variable
 
 
 def test_distribution_of_three_classes_agrees_with_draws():
-    counts, scale, runs = np.array([3, 1, 0]), 2.0, 100_000
+    counts = np.array([3, 1, 0])
+    scale = 2.0
+    runs = 100_000
     expected = votes.answer_distribution(counts, scale=scale)
     assert math.isclose(expected.sum(), 1.0, abs_tol=1e-12)
     noisy = counts + np.random.default_rng(22).laplace(scale=scale, size=(runs, 3))

@@ -94,14 +94,17 @@ SGD = {"batch_size": 48, "steps": 15, "learning_rate": 1.0, "device": "cpu"}
 
 
 def test_neighbours_are_what_a_plain_loop_trains_on():
-    X, y = records("breast_cancer").X.astype(np.float64), records("breast_cancer").y
+    X = records("breast_cancer").X.astype(np.float64)
+    y = records("breast_cancer").y
     weights = runs.neighbour_runs(X, y, **STUDY, **SGD).all_weights
     # as the function draws them
     replaced = np.sort(np.random.default_rng(5).choice(len(X) - 1, 4, replace=False))
     sets = [(X[1:], y[1:])]
     for record in replaced:
-        other, labels = X[1:].copy(), y[1:].copy()
-        other[record], labels[record] = X[0], y[0]
+        other = X[1:].copy()
+        labels = y[1:].copy()
+        other[record] = X[0]
+        labels[record] = y[0]
         sets.append((other, labels))
     ends = np.stack(
         [fit_sgd(*s, n_runs=12, random_state=5, **SGD).weights for s in sets], axis=1
@@ -112,18 +115,17 @@ def test_neighbours_are_what_a_plain_loop_trains_on():
 
 @pytest.mark.needs("covertype", "adult")
 def test_another_split_is_drawn_as_the_first_one_was():
-    own, again, other = (
-        records("covertype"),
-        resplit("covertype", 0),
-        resplit("covertype", 1),
-    )
+    own = records("covertype")
+    again = resplit("covertype", 0)
+    other = resplit("covertype", 1)
     # from float32 in the units of another range
     np.testing.assert_allclose(again.X, own.X, atol=1e-6)
     np.testing.assert_array_equal(again.y_test, own.y_test)
     assert (len(other.X), len(other.X_test)) == (len(own.X), len(own.X_test))
     # 57 % are of one class
     assert (other.y[: len(own.y) // 2] != own.y[: len(own.y) // 2]).mean() > 0.4
-    adult, kept = records("adult"), resplit("adult", 1)
+    adult = records("adult")
+    kept = resplit("adult", 1)
     assert kept.X.shape == adult.X.shape
     np.testing.assert_array_equal(kept.X_test, adult.X_test)
 
@@ -201,7 +203,8 @@ def test_a_shared_draw_is_the_first_one_at_seed_0_and_own_draws_are_those_of_uti
     )
     # as the authors' code has it
     noise = np.random.RandomState(0).normal(size=31, loc=0, scale=1)
-    given, ends = chosen.records, runs.trained(chosen, "cpu").weights
+    given = chosen.records
+    ends = runs.trained(chosen, "cpu").weights
     noisy = ends + shared["noise_sigma"] * noise
     scores = [
         np.mean((given.X_test @ w[:-1] + w[-1] > 0) == given.y_test) for w in noisy

@@ -149,8 +149,10 @@ def test_the_only_holder_is_the_record_of_the_data_as_it_is(tmp_path):
     chosen = runs.Setting(**row)
     given = chosen.records
     pair = audit.pair(chosen, "only holder", "cpu")
-    present, codes = pair.X.copy(), pair.y.copy()
-    present[pair.place], codes[pair.place] = pair.record, pair.label
+    present = pair.X.copy()
+    codes = pair.y.copy()
+    present[pair.place] = pair.record
+    codes[pair.place] = pair.label
     np.testing.assert_array_equal(present, given.X[1:])
     np.testing.assert_array_equal(codes, given.y[1:])
     # without the record nobody has the feature
@@ -186,8 +188,10 @@ def test_audits_train_both_data_sets_under_the_same_seeds():
     chosen = runs.Setting(**row, n_seeds=2, n_neighbours=1)
     pair = audit.pair(chosen, "quiet direction", "cpu")
     assert np.linalg.norm(pair.record) == pytest.approx(1.0)
-    present, codes = pair.X.copy(), pair.y.copy()
-    present[pair.place], codes[pair.place] = pair.record, pair.label
+    present = pair.X.copy()
+    codes = pair.y.copy()
+    present[pair.place] = pair.record
+    codes[pair.place] = pair.label
     ends = pair.ends(chosen, runs=3, seed=7, device="cpu")
     for column, (X, y) in enumerate(((pair.X, pair.y), (present, codes))):
         how = {"random_state": 7, "dtype": np.float64, "device": "cpu"}
@@ -200,11 +204,14 @@ def test_likelihood_ratio_is_that_of_the_gaussians_it_is_given():
     as often as the best one would.
     """
     generator = np.random.default_rng(0)
-    stds, shift = np.array([3.0, 1.0, 0.2]), np.array([1.5, 1.0, 0.2])  # mu = 1.5
+    # mu = 1.5
+    stds = np.array([3.0, 1.0, 0.2])
+    shift = np.array([1.5, 1.0, 0.2])
     ends = generator.normal(size=(4000, 1, 3)) * stds + np.array([[0.0], [1.0]]) * shift
     direction, threshold, mu = audit.likelihood_ratio(ends, test_runs=200)
     # where the noise has one size in all directions
-    found, best = direction * stds, shift / stds
+    found = direction * stds
+    best = shift / stds
     assert found @ best / np.linalg.norm(found) / np.linalg.norm(best) == pytest.approx(
         1.0, abs=0.01
     )

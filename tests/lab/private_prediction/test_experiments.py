@@ -67,7 +67,8 @@ def test_tasks_lie_in_the_ball_and_vary_as_asked():
 def test_deformed_rows_depend_on_their_number_alone():
     X = runs.data.load("digits").X_train[:50]
     # seventy are the first of a hundred and twenty
-    many, few = runs.deformed(X, 120, side=8), runs.deformed(X, 70, side=8)
+    many = runs.deformed(X, 120, side=8)
+    few = runs.deformed(X, 70, side=8)
     np.testing.assert_array_equal(many[:70], few)
     assert many.min() >= 0
     assert many.max() <= 1
@@ -125,10 +126,12 @@ def test_settings_are_chosen_on_training_rows_alone(monkeypatch):
 
 
 def test_climbing_ends_at_the_best_of_a_hill_and_tries_few():
-    own, heights = (
-        runs.task("digits"),
-        {"a": (1, 2, 3, 4, 3, 2), "b": (9, 8, 7, 6, 5, 4), "c": (0, 0, 0, 0, 0, 0)},
-    )
+    own = runs.task("digits")
+    heights = {
+        "a": (1, 2, 3, 4, 3, 2),
+        "b": (9, 8, 7, 6, 5, 4),
+        "c": (0, 0, 0, 0, 0, 0),
+    }
     tried = []
 
     def run(task, *, hill, at):
@@ -176,7 +179,8 @@ def test_networks_of_a_vote_are_rows_that_all_votes_share(
         | {"epsilon": e, "answers": b}
         for e, b in ((1.0, 10), (5.0, 10), (5.0, 1))
     ]
-    trained, vote_of = [], networks.vote_of
+    trained = []
+    vote_of = networks.vote_of
     monkeypatch.setattr(
         networks, "vote_of", lambda *a, **k: trained.append(a[1]) or vote_of(*a, **k)
     )
@@ -213,7 +217,8 @@ def test_the_clipping_norm_is_chosen_on_held_out_rows(images, monkeypatch):
         "device": "cpu",
     }
     # who was trained, and on what
-    fits, fit = [], networks.DPSGD.fit
+    fits = []
+    fit = networks.DPSGD.fit
     monkeypatch.setattr(
         networks.DPSGD,
         "fit",

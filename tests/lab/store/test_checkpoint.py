@@ -60,7 +60,8 @@ def stopped(store, monkeypatch):
     """A store whose only row was stopped after three epochs, and the file of its
     state.
     """
-    real, written = _checkpoint.replace_file, []
+    real = _checkpoint.replace_file
+    written = []
 
     def write(*arguments):
         real(*arguments)
@@ -80,12 +81,10 @@ def stopped(store, monkeypatch):
 @pytest.fixture
 def states(monkeypatch):
     """Epochs of the states that are handed to learners, and of those that are kept."""
-    loaded, kept, load, write = (
-        [],
-        [],
-        _checkpoint.RowCheckpoint.load,
-        _checkpoint.replace_file,
-    )
+    loaded = []
+    kept = []
+    load = _checkpoint.RowCheckpoint.load
+    write = _checkpoint.replace_file
 
     def recorded(self, training):
         state = load(self, training)
@@ -166,7 +165,8 @@ def test_a_state_of_another_row_or_setting_is_not_continued(stopped, states):
 def test_a_full_disk_stops_no_training_and_is_warned_of_once(
     store, undisturbed, monkeypatch
 ):
-    full, real = [], os.fsync
+    full = []
+    real = os.fsync
 
     def fsync(file):
         if len(full) == 5:  # that of the row

@@ -117,7 +117,8 @@ def times(tmp_path):
     """A published store of three rows, and runs of four: equal in two, unlike in
     one, one that is new.
     """
-    published, runs = tmp_path / "published.csv", tmp_path / "runs"
+    published = tmp_path / "published.csv"
+    runs = tmp_path / "runs"
     sweep(of_version(1, 1.0), GRID, store=tmp_path / "first", progress=False)
     adopt(tmp_path / "first", published)
     sweep(of_version(1, 1.0), [*GRID[:2], {"index": 9}], store=runs, progress=False)
@@ -128,7 +129,8 @@ def times(tmp_path):
 def test_adopting_other_metrics_is_refused_as_a_whole_or_replaces(times):
     published, runs = times
     # to the byte: a refusal writes nothing
-    before, old = published.read_bytes(), read_store(published).set_index("index")
+    before = published.read_bytes()
+    old = read_store(published).set_index("index")
     with pytest.raises(
         StoreError,
         match=(
@@ -168,7 +170,8 @@ def test_rows_that_are_adopted_at_once_are_all_published(tmp_path, monkeypatch):
         sweep(toys.plain, [row], store=tmp_path / f"run{k}", progress=False)
     published = tmp_path / "published.csv"
     # waits for the other reader, unless the lock keeps that one out
-    both, load = threading.Barrier(2, timeout=0.5), _results.load
+    both = threading.Barrier(2, timeout=0.5)
+    load = _results.load
 
     def read(path, **how):
         rows = load(path, **how)

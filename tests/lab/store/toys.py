@@ -59,7 +59,8 @@ def train(*, kind="mlp", seed=0, epochs=5):
     from dpnotes.learners import NetworkClassifier
 
     rng = np.random.default_rng(seed)
-    X, y = rng.normal(size=(36, 3 * 64)).astype(np.float32), np.arange(36) % 3
+    X = rng.normal(size=(36, 3 * 64)).astype(np.float32)
+    y = np.arange(36) % 3
     common = {
         "epochs": epochs,
         "batch_size": 12,
