@@ -342,10 +342,11 @@ def inside(points: Sequence[Mean], *, margin: float = ACCURACY) -> Question:
     """Ask whether some inner point of a series is above both ends of the series."""
     # the ends are what an inner point must beat
     first, *inner, last = points
-    return some(
-        every(above(point - end, margin=margin) for end in (first, last))
-        for point in inner
-    )
+    found = []
+    for point in inner:
+        higher = [above(point - end, margin=margin) for end in (first, last)]
+        found.append(every(higher))
+    return some(found)
 
 
 def trend(points: Sequence[Mean], *, margin: float = ACCURACY) -> str:

@@ -652,12 +652,9 @@ def attacks(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _accuracy(rows: pd.DataFrame) -> pd.Series:
-    return (
-        rows["accuracy"].astype(float)
-        # a store without a row has no metric yet
-        if "accuracy" in rows
-        else pd.Series(np.nan, index=rows.index)
-    )
+    if "accuracy" not in rows:  # a store without a row has no metric yet
+        return pd.Series(np.nan, index=rows.index)
+    return rows["accuracy"].astype(float)
 
 
 def _accuracies_of(name: str, heading: str = "") -> Column:
@@ -899,11 +896,11 @@ def orderings(
         )
         found[f"{name}_grows"] = steps([mean(line) for line in series])
     # accuracy falls with N, so a fall is a positive difference
-    found["figure1_falls"] = [
-        gap * -1.0
-        for _, curve in fixed_draws.sort_values("n_models").groupby("drawn")
-        for gap in steps([mean(line, "accuracy") for line in curve.to_dict("records")])
-    ]
+    falls = []
+    for _, curve in fixed_draws.sort_values("n_models").groupby("drawn"):
+        means = [mean(line, "accuracy") for line in curve.to_dict("records")]
+        falls += [gap * -1.0 for gap in steps(means)]
+    found["figure1_falls"] = falls
     return judged("paper", tables, found, to=noisy)
 
 
@@ -967,12 +964,10 @@ def further_than_published(table2a: pd.DataFrame, noisy: Borrowed) -> list[Mean]
         printed["published"] - printed["published_given"]
     ).tolist()
     ours = leads(table2a, "dp_sgd", "least_noise", to=noisy)
-    return (
-        [gap - far for gap, far in zip(ours, distances, strict=True)]
+    if len(ours) < len(distances):
         # the paper speaks of every pair: a gap leaves the sentence open
-        if len(ours) == len(distances)
-        else []
-    )
+        return []
+    return [gap - far for gap, far in zip(ours, distances, strict=True)]
 
 
 def pooled(rows: pd.DataFrame, by: list[str]) -> Borrowed:
@@ -986,15 +981,11 @@ def pooled(rows: pd.DataFrame, by: list[str]) -> Borrowed:
     )
     found = done.groupby(by, dropna=False)["accuracy"].agg(["var", "count"]).dropna()
     freedom = float((found["count"] - 1).sum())
-    return (
-        Borrowed(
-            # pooled over settings, each weighed by its degrees of freedom
-            math.sqrt(np.average(found["var"], weights=found["count"] - 1)),
-            freedom,
-        )
-        if freedom
-        else NOBODY
-    )
+    if not freedom:
+        return NOBODY
+    # pooled over settings, each weighed by its degrees of freedom
+    variance = np.average(found["var"], weights=found["count"] - 1)
+    return Borrowed(math.sqrt(variance), freedom)
 
 
 def noisy(equal: pd.DataFrame) -> Borrowed:

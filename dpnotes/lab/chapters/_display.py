@@ -39,10 +39,10 @@ def glue(name: str, value: object) -> None:
     # its own text would name its type
     if isinstance(value, np.generic):
         value = value.item()
-    data, metadata = (
-        {_RECORD + kind: content for kind, content in contents.items()}
-        for contents in InteractiveShell.instance().display_formatter.format(value)  # type: ignore[union-attr]
-    )
+    formatter = InteractiveShell.instance().display_formatter
+    shown, about = formatter.format(value)  # type: ignore[union-attr]
+    data = {_RECORD + kind: content for kind, content in shown.items()}
+    metadata = {_RECORD + kind: content for kind, content in about.items()}
     # where MyST-NB looks for glued values
     metadata["scrapbook"] = {"name": name, "mime_prefix": _RECORD}
     display(data, metadata=metadata, raw=True)  # type: ignore[no-untyped-call]

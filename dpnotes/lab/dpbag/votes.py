@@ -275,10 +275,11 @@ def loop(
 
 def chunks_of_records(cut: Sequence[Sequence[str]]) -> dict[str, list[str]]:
     """List the chunks, one of each partition, that hold each record."""
-    return {
-        record: [chunk for chunks in cut for chunk in chunks if record in chunk]
-        for record in "".join(cut[0])
-    }
+    every = [chunk for chunks in cut for chunk in chunks]
+    found = {}
+    for record in "".join(cut[0]):
+        found[record] = [chunk for chunk in every if record in chunk]
+    return found
 
 
 def fraction(chunks: Sequence[str]) -> float:
@@ -303,13 +304,12 @@ class _FixedVotes:
     def fit_many(
         self, X: Any, codes: Any, subsets: Any, *, n_classes: int, seed: int
     ) -> Any:
-        given = np.array(
-            [
-                # the model is named by the records that it was given
-                VOTES["".join("abcde"[int(record)] for record in X[rows, 0])]
-                for rows in subsets
-            ]
-        )
+        votes = []
+        for rows in subsets:
+            # the model is named by the records that it was given
+            chunk = "".join("abcde"[int(record)] for record in X[rows, 0])
+            votes.append(VOTES[chunk])
+        given = np.array(votes)
         return SimpleNamespace(
             votes=lambda queries: np.repeat(given[:, None], len(queries), axis=1)
         )
@@ -372,13 +372,13 @@ def assigned(records: str, n: int) -> list[Partition]:
     """List all equally likely partitions into n chunks if each record draws its
     chunk independently of the others.
     """
-    return [
-        tuple(
-            frozenset(r for r, chunk in zip(records, chunks, strict=True) if chunk == j)
-            for j in range(n)
-        )
-        for chunks in itertools.product(range(n), repeat=len(records))
-    ]
+    cuts = []
+    for drawn in itertools.product(range(n), repeat=len(records)):
+        chunks: list[set[str]] = [set() for _ in range(n)]
+        for record, chunk in zip(records, drawn, strict=True):
+            chunks[chunk].add(record)
+        cuts.append(tuple(map(frozenset, chunks)))
+    return cuts
 
 
 def balanced_partitions(records: str, n: int) -> list[Partition]:

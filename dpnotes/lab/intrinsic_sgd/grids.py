@@ -351,16 +351,12 @@ def audits(chosen: Grid) -> Grid:
 
 def last_iterates(chosen: Grid) -> Grid:
     """List noisy descent at each epsilon, for tasks whose rows have norm at most 1."""
-    return [
-        {
-            **{name: row[name] for name in ("dataset", "scale_rows") if name in row},
-            "epsilon": epsilon,
-            **LAST_ITERATE,
-        }
-        for row in chosen
-        if row["initial"] == "varied" and row["dataset"] != UNSCALED
-        for epsilon in EPSILONS
-    ]
+    rows: Grid = []
+    for row in chosen:
+        if row["initial"] == "varied" and row["dataset"] != UNSCALED:
+            own = {k: v for k, v in row.items() if k in ("dataset", "scale_rows")}
+            rows += [{**own, "epsilon": e, **LAST_ITERATE} for e in EPSILONS]
+    return rows
 
 
 def _without(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
