@@ -246,11 +246,9 @@ def table2a(scale: str, *, subsamples: tuple[int, ...] = (), seeds: int = 5) -> 
             f" {DATASETS[scale]} at scale {scale!r}, got {wrong[0]} in"
             f" {list(subsamples)}"
         )
-    common, sizes = (
-        _case_1(scale),
-        # long rows first, so that parallel workers end together
-        sorted(subsamples or SUBSAMPLES[scale], reverse=True),
-    )
+    common = _case_1(scale)
+    # long rows first, so that parallel workers end together
+    sizes = sorted(subsamples or SUBSAMPLES[scale], reverse=True)
     whole = product(
         **_on_all_records(common, scale),
         # ten minutes each; three show the standard deviation

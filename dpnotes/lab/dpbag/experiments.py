@@ -256,14 +256,14 @@ def cost(*, device: str = "auto", **row: Any) -> dict[str, Any]:
             shared: dict[str, Any] = {**row, **each}
             student(device=device, **shared)
 
-    (teaching, first), (learning, second) = (
-        seconds_and_memory(vote),
-        seconds_and_memory(learn),
-    )
+    teaching, first = seconds_and_memory(vote)
+    learning, second = seconds_and_memory(learn)
+    # of both or of neither, since the system reports it or does not
+    peak = None if first is None or second is None else max(first, second)
     return {
         "teachers_seconds": teaching,
         "students_seconds": learning,
-        "peak_memory": None if first is None or second is None else max(first, second),
+        "peak_memory": peak,
         **origin(records, device),
     }
 
