@@ -288,7 +288,8 @@ def print_book(root: Path | None = None) -> Path:
         for _, part, _ in parts:
             book.append(part)
         for page, head in zip(book.pages[taken:], PdfReader(heads).pages, strict=True):
-            page.merge_page(head)
+            # the white of a head covers its page, that of a page only its text
+            page.merge_page(head, over=False)
         partial = written.with_suffix(".partial")
         book.write(partial)
         partial.replace(written)

@@ -65,6 +65,24 @@ def test_pages_are_whole_and_in_order(book):
 
 
 @pytest.mark.needs("browser")
+def test_running_heads_cover_nothing(book):
+    reader = pypdf.PdfReader(print_book(book))
+    for page in reader.pages[2:]:
+        painted = pypdf.generic.ContentStream(page.get_contents(), reader).operations
+        names = [operator for _, operator in painted]
+        wide = [
+            place
+            for place, (operands, operator) in enumerate(painted)
+            if operator == b"re"
+            and names[place + 1] in (b"f", b"f*")
+            and abs(operands[2]) > 500
+        ]
+        # beneath the last of them is the head, above it the text of the page
+        last = max(wide)
+        assert names[last:].count(b"Tj") > names[:last].count(b"Tj")
+
+
+@pytest.mark.needs("browser")
 def test_what_cannot_fit_is_an_error(book, monkeypatch):
     monkeypatch.setattr(
         _build, "PREPARE", _build.PREPARE.replace("e.style.zoom =", "const unused =")
