@@ -112,11 +112,12 @@ def audit(
     claim : PrivacyProfile, optional
         The guarantee to test, for data sets of at most n records; its adjacency defines
         the neighbouring data sets. For add-remove, the data set with the canary has one
-        record more than the data set without it. For zero-out, ``train`` must treat a record of zeros
-        with a label outside the classes (the largest class plus 1, or an empty text) as
-        an empty record, as the estimators of this package do. Default: the ``profile_``
-        of the fitted estimator. A function has no default claim; the report then
-        contains only bounds, for adding or removing one record.
+        record more than the data set without it. For zero-out, ``train`` must treat a
+        record of zeros with a label outside the classes (the largest class plus 1, the
+        smallest less 1 if there is no larger integer, or an empty text) as an empty
+        record, as the estimators of this package do. Default: the ``profile_`` of the
+        fitted estimator. A function has no default claim; the report then contains only
+        bounds, for adding or removing one record.
     seconds : float, > 0
         Budget in seconds.
     runs : int, optional
@@ -214,8 +215,13 @@ def audit(
     empty: Record | None = None
     if adjacency == "zero-out":
         # a label beyond the classes, so that the record contributes nothing
-        numbers = within.labels.dtype.kind in "biuf"
-        empty = np.zeros_like(X[0]), int(within.labels.max()) + 1 if numbers else ""
+        label: int | str = ""
+        if within.labels.dtype.kind in "biuf":
+            label = int(within.labels.max()) + 1
+            # the largest integer has no next one
+            if label > np.iinfo(np.int64).max:
+                label = int(within.labels.min()) - 1
+        empty = np.zeros_like(X[0]), label
     neighbours = Neighbours(X[others], y[others], adjacency, empty)
     audited = _Audit(runner, neighbours, within, claim, confidence, random_state)
     report = audited.report(found)

@@ -134,6 +134,18 @@ def test_an_estimator_and_labels_as_they_are(labels):
     assert report.canary[1] in labels
 
 
+def test_the_label_of_the_empty_record_is_an_integer_where_no_larger_one_is():
+    labels = np.where(Y, 2**63 - 1, 0)
+
+    def train(X, y, seed):
+        assert y.dtype == labels.dtype
+        return noisy_sum(X, y, seed)
+
+    claim = gaussian(sigma=1.0, adjacency="zero-out")
+    report = audit(train, X, labels, claim=claim, runs=300)
+    assert not any("failed" in remark for remark in report.remarks)
+
+
 class Answers:
     """A result that gives three answers."""
 
