@@ -732,10 +732,11 @@ def compose(
 
     The result is exact for Gaussian noise with Gaussian noise, for bagging with
     bagging, and for a few statements of (epsilon, delta)-DP, if one pair of data sets
-    is the worst case of all parts. Otherwise it is the smallest of several bounds: the sum of the privacy losses of the single releases,
-    the same sum after the releases of each kind are combined, and the sum of the Renyi
-    curves. The two sums of losses are computed on a grid and rounded to the safe side.
-    The bounds are computed when the result is first asked for a value.
+    is the worst case of all parts. Otherwise it is the smallest of several bounds: the
+    sum of the privacy losses of the single releases, the same sum after the releases of
+    each kind are combined, and the sum of the Renyi curves. The two sums of losses are
+    computed on a grid and rounded to the safe side. The bounds are computed when the
+    result is first asked for a value.
 
     Parameters
     ----------

@@ -96,14 +96,15 @@ def audit(
         From the result the audit derives these scores, if the result offers them: the
         log-odds or margin of the canary's label, the weights along the canary, the
         length (Euclidean norm) of the result, and the projection of the result on the
-        direction in which pilot runs with and without the canary differ. To define your own scores, return a function of records,
-        ``lambda X: values``; its values are the scores. All random choices must follow
-        from the seed or come from the operating system. If workers would copy a
-        generator that the function retains between calls, the audit raises an error. An
-        estimator must be unfitted, and may come from any library with scikit-learn's
-        conventions. Each of its ``random_state`` parameters receives the seed, and so
-        does a ``noise_seed`` that is not None. If ``noise_seed`` is None, the noise
-        comes from the operating system, and no two audits are alike.
+        direction in which pilot runs with and without the canary differ. To define your
+        own scores, return a function of records, ``lambda X: values``; its values are
+        the scores. All random choices must follow from the seed or come from the
+        operating system. If workers would copy a generator that the function retains
+        between calls, the audit raises an error. An estimator must be unfitted, and may
+        come from any library with scikit-learn's conventions. Each of its
+        ``random_state`` parameters receives the seed, and so does a ``noise_seed`` that
+        is not None. If ``noise_seed`` is None, the noise comes from the operating
+        system, and no two audits are alike.
     X : array_like of numbers, shape [n, ...]
         Features of the records. No guarantee covers the report: to publish it, for
         example in a statement, audit on public or synthetic records.

@@ -49,23 +49,17 @@ class Betting:
     without it.
 
     Guarantees: if the claim is true, the probability that the wealth of the bets, which
-    starts at 1, ever reaches
-    ``1 / (1 - confidence)`` is at most ``1 - confidence``. Therefore you may inspect
-    the wealth after each pair, stop
-    at any time, and continue later. The argument: for any event A and any epsilon, a
-    true claim has
-    ``P[member in A] <= e^epsilon P[nonmember in A] + delta(epsilon)``,
-    and the same with the two kinds exchanged. Hence the payoff
-    ``1[member in A] - e^epsilon 1[nonmember in A] - delta`` has a mean of at most 0,
-    whatever came before, if A,
-    epsilon and the stake were chosen only from earlier pairs. The wealth, which each
-    pair multiplies by
-    ``1 + stake * payoff``, is then a supermartingale that starts at 1 and stays
-    positive, and Ville's inequality bounds
-    its maximum. A is "the score is at least t" or "the score is below t". A, epsilon
-    and the stake are chosen again
-    each time the number of runs has grown by a tenth, to maximise the growth of the
-    wealth over the past pairs.
+    starts at 1, ever reaches ``1 / (1 - confidence)`` is at most ``1 - confidence``.
+    Therefore you may inspect the wealth after each pair, stop at any time, and continue
+    later. The argument: for any event A and any epsilon, a true claim has ``P[member in
+    A] <= e^epsilon P[nonmember in A] + delta(epsilon)``, and the same with the two
+    kinds exchanged. Hence the payoff ``1[member in A] - e^epsilon 1[nonmember in A] -
+    delta`` has a mean of at most 0, whatever came before, if A, epsilon and the stake
+    were chosen only from earlier pairs. The wealth, which each pair multiplies by ``1 +
+    stake * payoff``, is then a supermartingale that starts at 1 and stays positive, and
+    Ville's inequality bounds its maximum. A is "the score is at least t" or "the score
+    is below t". A, epsilon and the stake are chosen again each time the number of runs
+    has grown by a tenth, to maximise the growth of the wealth over the past pairs.
 
     Parameters
     ----------
