@@ -140,7 +140,7 @@ def equal_exposure():
     assert same == order  # "ahead of bagging on the same features up to"
     assert same[:-1] == ["behind"] * 4  # "bagging is less accurate, except"
     furthest = bagging.grids.TRAVELS["tpr"][-1]
-    ends = {travel for _, travel in bagging.grids.HOG_CHOSEN["tpr"]}
+    ends = {travel for _, travel in bagging.grids.HOG_CHOSEN["tpr"].values()}
     assert ends == {furthest}  # "lie at the end of the range of candidates"
 
     leads = {}

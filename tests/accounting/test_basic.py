@@ -2,6 +2,7 @@
 values.
 """
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -29,6 +30,17 @@ def test_known_values():
     )
     assert pure(1.0).delta(0.5) == pytest.approx(0.287649136645, rel=1e-11)
     assert zcdp(0.125).epsilon(1e-6) == pytest.approx(2.41909317687, rel=2e-12)
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.5, 1.0, 2.0, 4.0, 9.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 5.0, 30.0])
+def test_gaussian_equals_thirty_digits(mu, epsilon):
+    """Both forms of the curve: below low = -1, and above it."""
+    with mpmath.workdps(30):
+        low = mpmath.mpf(epsilon) / mu - mpmath.mpf(mu) / 2
+        exact = mpmath.ncdf(-low) - mpmath.exp(epsilon) * mpmath.ncdf(-low - mu)
+    found = gaussian(sigma=1 / mu).delta(epsilon)
+    assert found == pytest.approx(float(exact), rel=1e-10, abs=1e-300)
 
 
 @pytest.mark.parametrize("ratio", [0.01, 0.5, 1.0, 4.0])
