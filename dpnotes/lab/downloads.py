@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from nbformat.v4 import new_code_cell
+
 from dpnotes.lab.chapters import VALUES
 
 _ROLE = re.compile(r"\{([a-z:]+)\}`([^`]+)`")
@@ -55,15 +57,7 @@ def downloadable(
     """
     cells = []
     if install:
-        first: dict[str, Any] = {
-            "cell_type": "code",
-            "id": "install",
-            "metadata": {},
-            "source": f'%pip install --quiet "{install}"',
-            "outputs": [],
-            "execution_count": None,
-        }
-        cells.append(first)
+        cells.append(new_code_cell(f'%pip install --quiet "{install}"', id="install"))
     for cell in notebook["cells"]:
         # no cell of the author's: its values are in the text by now
         if cell.get("id") == VALUES:
