@@ -324,6 +324,7 @@ def kind_of(labels: Any) -> str:
 
 def declared(classes: Any) -> NDArray[Any]:
     """Sorted labels of the parameter ``classes``, each of which must be there once."""
+    # labels may be given as a column
     given = np.ravel(np.asarray(classes))
     labels = np.unique(given)
     if len(labels) < len(given) or any(label != label for label in labels.tolist()):
@@ -395,6 +396,7 @@ def read_off(y: Any) -> tuple[NDArray[Any], Integers]:
             "Unknown label type: y must hold labels, Input y contains NaN or another"
             " missing label; with classes=, records without a label count as empty"
         )
+    # numbers beside text would be compared as text
     if labels.dtype.kind == "O":
         if len(set(map(type, values))) > 1:
             raise ValueError("Unknown label type: y must hold labels of one kind")
@@ -406,6 +408,7 @@ def read_off(y: Any) -> tuple[NDArray[Any], Integers]:
             "Input y contains infinity or a value too large for dtype('float64')"
         )
     classes, codes = np.unique(labels, return_inverse=True)
+    # a number to predict
     with_fractions = labels.dtype.kind == "f" and (labels != np.trunc(labels)).any()
     if labels.dtype.kind in "iuf" and (with_fractions or len(classes) > MOST_CLASSES):
         raise ValueError(f"Unknown label type: y is {CONTINUOUS}{DECLARE}")
@@ -429,7 +432,8 @@ def without_missing(X: Features) -> tuple[Features, Booleans]:
 def require_finite(X: Features, values: NDArray[Any]) -> None:
     """Refuse numbers that are not finite, where they were made from these values."""
     with quiet():
-        missing, infinite = np.isnan(X), np.isinf(X)
+        missing = np.isnan(X)
+        infinite = np.isinf(X)
     if values.dtype.kind not in NUMERIC and missing.any():
         unread = [value for value in values[missing] if not _is_missing(value)]
         if unread:

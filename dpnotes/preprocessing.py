@@ -389,6 +389,7 @@ class OrientedGradients(RowTransformer):
             raise ValueError(
                 f"low must be < high, got low={self.low!r}, high={self.high!r}"
             )
+        # (channels, height, width)
         self.shape_ = (1, *sides)[-3:]
 
     def _transform(self, values: NDArray[Any]) -> Features:
@@ -402,6 +403,7 @@ class OrientedGradients(RowTransformer):
             cells.append(_cells(images[start : start + CHUNK]))
         features = np.sqrt(np.concatenate(cells).reshape(len(images), -1))
         features -= features.mean(axis=1, keepdims=True)
+        # an empty image stays a row of zeros
         features /= np.maximum(np.linalg.norm(features, axis=1, keepdims=True), 1e-6)
         return features
 

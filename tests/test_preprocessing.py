@@ -24,7 +24,8 @@ from dpnotes.preprocessing import (
 
 NUMBERS = [ClipNorm(), PublicScaler(-1.0, 1.0)]
 ALL = [*NUMBERS, PublicOneHot([0, 1, 2])]
-LARGEST, SMALLEST = float(np.finfo(np.float64).max), 5e-324
+LARGEST = float(np.finfo(np.float64).max)
+SMALLEST = 5e-324
 SECRET = 4974.697
 
 
@@ -60,7 +61,8 @@ def test_long_rows_get_the_bound_and_short_ones_stay(dtype, d):
     X = X.astype(dtype)
     clipped = ClipNorm(2.5).fit_transform(X)
     norms = np.linalg.norm(X.astype(np.float64), axis=1)
-    short, loss = norms < 2.4, (d + 4) * 4.5e-16 if dtype == np.float64 else 1e-6
+    short = norms < 2.4
+    loss = (d + 4) * 4.5e-16 if dtype == np.float64 else 1e-6
     np.testing.assert_array_equal(clipped[short], X[short])
     assert 0.3 < short.mean() < 0.7
     long = clipped[norms > 2.5].astype(np.float64)
@@ -97,7 +99,8 @@ def test_rows_of_any_magnitude(row, expected):
 
 @pytest.mark.parametrize("norm", [1e-30, 1e30])
 def test_float32_keeps_its_range(norm):
-    tiny, huge = 1e-45, float(np.finfo(np.float32).max)
+    tiny = 1e-45
+    huge = float(np.finfo(np.float32).max)
     X = np.array([[tiny, tiny], [huge, huge], [huge, tiny]], dtype=np.float32)
     clipped = ClipNorm(norm).fit_transform(X)
     np.testing.assert_array_equal(clipped[0], X[0])
@@ -186,15 +189,18 @@ def test_the_curator_can_count_values_that_are_not_read():
 
 def slowly(image):
     """Features of one image, pixel by pixel."""
-    rows, columns = image.shape[0] // 4, image.shape[1] // 4
+    rows = image.shape[0] // 4
+    columns = image.shape[1] // 4
     cells = np.zeros((rows, columns, DIRECTIONS))
     vertical, horizontal = np.gradient(image)
     for i in range(4 * rows):
         for j in range(4 * columns):
-            up, right = vertical[i, j], horizontal[i, j]
+            up = vertical[i, j]
+            right = horizontal[i, j]
             angle = np.arctan2(up, right) / np.pi % 1.0 * DIRECTIONS
             lower = int(angle)
-            part, length = angle - lower, np.hypot(up, right)
+            part = angle - lower
+            length = np.hypot(up, right)
             cells[i // 4, j // 4, lower % DIRECTIONS] += (1 - part) * length
             cells[i // 4, j // 4, (lower + 1) % DIRECTIONS] += part * length
     around = np.zeros((rows, columns))
@@ -211,7 +217,8 @@ def slowly(image):
 def test_features_are_those_of_a_slow_computation(shape):
     images = np.random.default_rng(0).random((3, *shape))
     expected = np.stack([slowly(image) for image in images])
-    rows, colours = images.reshape(3, -1), np.stack([images] * 3, axis=1)
+    rows = images.reshape(3, -1)
+    colours = np.stack([images] * 3, axis=1)
     for hog, images_ in (
         (OrientedGradients((1, *shape)), rows),
         (OrientedGradients((3, *shape)), colours.reshape(3, -1)),
@@ -255,7 +262,8 @@ def test_a_row_changes_its_own_result_only(transformer):
     X = np.random.default_rng(0).normal(size=(20, 3)).astype(object)
     X[:, 2] = np.arange(20) % 4
     first = clone(transformer).fit(X)
-    whole, expected = first.transform(X), first.__dict__
+    whole = first.transform(X)
+    expected = first.__dict__
     for value in ODD:
         changed = X.copy()
         changed[7, 1] = value

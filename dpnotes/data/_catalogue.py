@@ -169,6 +169,7 @@ def load_weights() -> dict[str, Any]:
     import torch
 
     folder = data_folder()
+    # torch would load a damaged file until it fails
     _weights.read(folder)
     path = folder / _weights.FILE
     return dict(torch.load(path, map_location="cpu", weights_only=True))

@@ -102,6 +102,7 @@ def _images(name: str, kind: str, scratch: Path) -> None:
 
 def _cifar100_subset(scratch: Path) -> None:
     """Both CIFAR sets are downloaded, because images of CIFAR-10 are left out."""
+    # each as [training part, test part]
     hundred, ten = (
         [_part(kind, part, scratch) for part in ("train", "test")]
         for kind in ("CIFAR100", "CIFAR10")

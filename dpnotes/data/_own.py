@@ -462,6 +462,7 @@ def _read(path: Path, target: str) -> tuple[pd.DataFrame, str]:
                 raise EOFError
             return _arrays(path, target or "y")
     except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
+        # pandas says the line, and words that would tell of cells
         place = next(iter(re.findall(r"(?:line|row) \d+", str(error))), "a line")
         raise ValueError(
             f"{path} is damaged: {place} has too many cells, or a quotation mark is"
@@ -587,12 +588,14 @@ def _classes(
     if there.empty and len(labels):
         faults.append(f"all values of the target {target!r} are missing")
     classes = tuple(map(str, given)) if given else tuple(_distinct(there))
+    # an empty cell is a missing label
     if "" in classes or not 2 <= len(set(classes)) == len(classes) <= MOST:
         is_ = f"must have 2 to {MOST} classes, each with a name"
         if not given and len(classes) > MOST and _numbers(there).notna().all():
             is_ = f"is {CONTINUOUS}"
         faults.append(f"the target {target!r} {is_}")
         return nothing
+    # len(classes) is the code of a label that is none of them
     codes = _codes(labels, classes)
     if (codes == len(classes)).all():
         faults.append(
@@ -723,6 +726,7 @@ def _encoded(
             low, high = _values(column.known, column.known)
             step: RowTransformer = PublicScaler(low, high)
             cells = _values(values, column.known).to_numpy(np.float64)[:, None]
+            # dates and numbers have one feature
             names.append(column.name)
         else:
             step = PublicOneHot(range(len(column.known)))
@@ -747,6 +751,7 @@ def _cell(value: Any) -> str:
         # numbers of an .npz file: "1" and "1.0" are one category
         if float(value).is_integer():
             return str(int(value))
+        # the shortest text that is read as the same number
         return repr(float(value))
     text = str(value).strip()
     return text.capitalize() if text.lower() in ("true", "false") else text

@@ -21,6 +21,7 @@ def read(folder: Path) -> Published:
     path = folder / FILE
     try:
         with path.open("rb") as file:
+            # half a gigabyte, which need not be in memory
             found = hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
         raise DataMissing("imagenet", path) from None

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     import torch
 
 # by default: few where n / sigma is at most so many times the root of the columns
-STEPS, SIGNAL = (10, 100), 16.0
+STEPS = (10, 100)
+SIGNAL = 16.0
 LEARNING_RATES = {"sgd": 2.0, "momentum": 0.2, "adam": 0.01}
 NEVER = 900  # a probability of 2^-900
 ASSUMPTION = "the number that sets the scale of a step is public"

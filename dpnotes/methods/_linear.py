@@ -144,7 +144,8 @@ class LinearTask:
         """Weights [C, d] that minimise the sum of the losses plus ``penalty |W|^2 /
         2``, without a check.
         """
-        m, n_classes = len(self.X), self.loss.n_classes
+        m = len(self.X)
+        n_classes = self.loss.n_classes
         if not m:
             # without records the penalty alone is minimised
             return np.zeros((n_classes, self.X.shape[1]))
@@ -199,7 +200,8 @@ class LinearTask:
             if (_norms(gradients) <= needed).all():
                 return ahead
             now = ahead - gradients / smoothness
-            last, ahead = now, now + momentum * (now - last)
+            ahead = now + momentum * (now - last)
+            last = now
         return last
 
     def _gradients(
@@ -209,18 +211,14 @@ class LinearTask:
         gradients = penalty * weights + linear
         flat = weights.reshape(-1, self.X.shape[1])
         for start in range(0, len(self.X), ROW_BLOCK):
-            rows, labels = (
-                self.X[start : start + ROW_BLOCK],
-                self.y[start : start + ROW_BLOCK],
-            )
-            residual = softmax(
-                (flat @ rows.T).reshape(*gradients.shape[:2], -1), axis=1
-            )
+            rows = self.X[start : start + ROW_BLOCK]
+            labels = self.y[start : start + ROW_BLOCK]
+            logits = (flat @ rows.T).reshape(*gradients.shape[:2], -1)
+            residual = softmax(logits, axis=1)
             # the gradient of a loss in its logits: probabilities less the one of the label
             residual[:, labels, np.arange(len(rows))] -= 1
-            gradients += (residual.reshape(len(flat), -1) @ rows).reshape(
-                gradients.shape
-            )
+            moved = residual.reshape(len(flat), -1) @ rows
+            gradients += moved.reshape(gradients.shape)
         return gradients
 
 
@@ -273,14 +271,13 @@ class Minimiser(LinearLoss):
             )
         # the paper takes the minimiser for exact
         tolerance = self.gradient_tolerance if analysis == "tight" else 0.0
-        problem: dict[str, Any] = {
-            "n": self.n,
-            "lipschitz": self.lipschitz,
-            "regulariser": self.l2,
-            "objective": "sum",
-        }
         return minimiser_sensitivity(
-            adjacency=adjacency, gradient_tolerance=tolerance, **problem
+            n=self.n,
+            lipschitz=self.lipschitz,
+            regulariser=self.l2,
+            adjacency=adjacency,
+            objective="sum",
+            gradient_tolerance=tolerance,
         )
 
     @property
@@ -310,12 +307,9 @@ class Minimiser(LinearLoss):
         DP becomes smaller if it is drawn in fewer dimensions; Gaussian noise keeps its
         size in each dimension.
         """
-        everywhere = delta > 0 or analysis == "published"
-        return (
-            np.eye(self.n_classes)
-            if everywhere
-            else np.asarray(helmert(self.n_classes).T)
-        )
+        if delta > 0 or analysis == "published":
+            return np.eye(self.n_classes)
+        return np.asarray(helmert(self.n_classes).T)
 
     def about(self, theorem: str, *, analysis: str) -> dict[str, str]:
         """Status, assumption, source and remark of a guarantee that rests on the

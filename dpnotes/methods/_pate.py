@@ -328,10 +328,10 @@ class PATE(StudentVote):
             noise = {name: unit * units[name] for name in units}
         found = profile(noise)
         if self.aggregator == "confident":
-            noise["threshold"] = real(
-                "threshold",
-                AGREEING * self.n_models if self.threshold is None else self.threshold,
-            )
+            threshold = AGREEING * self.n_models
+            if self.threshold is not None:
+                threshold = real("threshold", self.threshold)
+            noise["threshold"] = threshold
         return noise, found
 
     def _release(
@@ -347,8 +347,6 @@ class PATE(StudentVote):
         # these two answer every query
         everything = np.ones(len(counts), dtype=np.bool_)
         if self.aggregator == "gnmax":
-            return (
-                gaussian_vote(counts, sigma=noise["sigma_answer"], seed=generator),
-                everything,
-            )
+            sigma = noise["sigma_answer"]
+            return gaussian_vote(counts, sigma=sigma, seed=generator), everything
         return laplace_vote(counts, scale=noise["scale"], seed=generator), everything

@@ -37,7 +37,9 @@ OBSERVED = (
     "the weights of any two neighbouring data sets differ by at most the given"
     " sensitivity, which is below the proved bound"
 )
-BATCH, PASSES = 50, 2  # by default
+# by default
+BATCH = 50
+PASSES = 2
 
 
 @dataclass(eq=False, repr=False)
@@ -182,7 +184,8 @@ class NoisySGD(BinaryRelease):
 
     def _setting(self, n: int) -> dict[str, Any]:
         """Arguments of the bounds on the last iterate."""
-        loss, l2 = logistic_loss(self.norm), real("l2", self.l2)
+        loss = logistic_loss(self.norm)
+        l2 = real("l2", self.l2)
         rate = positive("learning_rate", self.learning_rate)
         limit = 2 / (loss.smoothness + l2)
         if rate > limit:
@@ -194,9 +197,9 @@ class NoisySGD(BinaryRelease):
         contraction = accounting.step_contraction(
             learning_rate=rate, smoothness=loss.smoothness + l2, convexity=l2
         )
-        radius = (
-            math.inf if self.radius == math.inf else positive("radius", self.radius)
-        )
+        radius = math.inf
+        if self.radius != math.inf:
+            radius = positive("radius", self.radius)
         return {
             # of one step over all records, by which a record can move it
             "shift": accounting.papers.sgd_sensitivity(
@@ -372,11 +375,9 @@ class AugmentedSGD(BinaryRelease):
     sensitivity_: float = field(init=False)
 
     def _rules(self, n: Any, d: int, n_classes: int) -> dict[str, Any]:
-        size = (
-            min(n, BATCH)
-            if self.batch_size is None
-            else at_least_one("batch_size", self.batch_size)
-        )
+        size = min(n, BATCH)
+        if self.batch_size is not None:
+            size = at_least_one("batch_size", self.batch_size)
         # a quarter of what the bound allows
         rate = 0.5 / logistic_loss(self.norm).smoothness
         return {
@@ -422,7 +423,8 @@ class AugmentedSGD(BinaryRelease):
         """Proved bound on the sensitivity (infinite if there is none), and the bound
         to calibrate with.
         """
-        steps, loss = at_least_one("steps", self.steps), logistic_loss(self.norm)
+        steps = at_least_one("steps", self.steps)
+        loss = logistic_loss(self.norm)
         rate = positive("learning_rate", self.learning_rate)
         holds = rate <= 2 / loss.smoothness
         if not (holds or self.require_bound):

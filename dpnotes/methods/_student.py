@@ -136,17 +136,15 @@ def _refuse_untransformed(public: Any) -> None:
     """
     frame = inspect.currentframe()
     while frame is not None:
-        pipeline = (
-            frame.f_locals.get("self")
-            if frame.f_code.co_name.startswith("fit")
-            else None
-        )
+        pipeline = None
+        if frame.f_code.co_name.startswith("fit"):
+            pipeline = frame.f_locals.get("self")
         if isinstance(pipeline, Pipeline) and "public" not in (
             pipeline.transform_input or ()
         ):
-            given = any(
-                value is public for value in frame.f_locals.get("params", {}).values()
-            )
+            # by identity: rows that were transformed are another object
+            params = frame.f_locals.get("params", {}).values()
+            given = any(value is public for value in params)
             if given and any(
                 step not in (None, "passthrough") for _, step in pipeline.steps[:-1]
             ):

@@ -25,9 +25,14 @@ from dpnotes.methods._teachers import (
     partitions_of,
 )
 
-L2 = 1e-4  # of the default learner
-TOLERANCE = 1e-4  # on its gradient; no guarantee rests on it
-SHARDS, LEARNERS, ANSWERS = 0, 1, 2  # streams of the seed
+# of the default learner
+L2 = 1e-4
+# on its gradient; no guarantee rests on it
+TOLERANCE = 1e-4
+# streams of the seed
+SHARDS = 0
+LEARNERS = 1
+ANSWERS = 2
 
 
 def fit_shards(
@@ -93,15 +98,14 @@ def fit_shards(
         cut = equal_shards(len(X), n_models=n_models, seed=seed)
     else:
         cut = partitions_of(len(X), shards, (len(X),), n_chunks=n_models, seed=seed)
-    learner = (
-        learners.LogisticClassifier(l2=l2, tolerance=TOLERANCE, device=device)
-        if estimator is None
-        else estimator
-    )
+    if estimator is None:
+        estimator = learners.LogisticClassifier(
+            l2=l2, tolerance=TOLERANCE, device=device
+        )
     records = Records(X, np.asarray(y, dtype=np.int64), np.arange(n_classes))
     learn_seed = int(stream(seed, LEARNERS).integers(2**31))
     return fit_teachers(
-        learner,
+        estimator,
         records,
         cut.subsets(),
         seed=learn_seed,

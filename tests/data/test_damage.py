@@ -80,7 +80,8 @@ def test_a_damaged_image_file_is_refused(tiny, folder, damage):
 
 @pytest.mark.needs("cifar10")
 def test_the_forms_of_cifar10_are_told_apart(path_of, monkeypatch):
-    folder, known = path_of("cifar10").parent, _images.KNOWN["cifar10"]
+    folder = path_of("cifar10").parent
+    known = _images.KNOWN["cifar10"]
     found = known.read(folder)
     if found.note:  # the copy, and not the original
         assert found.digest == "93-inexact:e57384ac0441"

@@ -174,7 +174,8 @@ def test_what_a_killed_fetch_left_is_removed_and_what_others_work_on_is_not(
         capture_output=True,
         text=True,
     )
-    dead, running = f".mnist.{int(ended.stdout)}-abc", f".mnist.{os.getpid()}-abc"
+    dead = f".mnist.{int(ended.stdout)}-abc"
+    running = f".mnist.{os.getpid()}-abc"
     for scratch in (dead, running, f".adult.{int(ended.stdout)}-abc"):
         (folder / scratch / "half").mkdir(parents=True)
     data.fetch("mnist")
@@ -236,8 +237,12 @@ def published():
     images = rng.integers(0, 256, (2, N, 32, 32, 3), dtype=np.uint8)
     labels = np.arange(2 * N, dtype=np.uint8).reshape(2, N) % 100
     others = rng.integers(0, 256, (5, 32, 32, 3), dtype=np.uint8)
-    images[1, 0], labels[1, 0] = images[0, 0], labels[0, 0]  # twice
-    images[1, 1], labels[1, 1] = images[0, 1], labels[0, 1] + 1  # with two labels
+    # twice
+    images[1, 0] = images[0, 0]
+    labels[1, 0] = labels[0, 0]
+    # with two labels
+    images[1, 1] = images[0, 1]
+    labels[1, 1] = labels[0, 1] + 1
     others[3] = images[0, 2]
     return list(zip(images, labels, strict=True)), others
 

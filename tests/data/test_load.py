@@ -50,7 +50,8 @@ def union(dataset):
     """All rows of a data set with their labels as the last column."""
     parts = []
     for part in PARTS:
-        X, y = getattr(dataset, f"X_{part}"), getattr(dataset, f"y_{part}")
+        X = getattr(dataset, f"X_{part}")
+        y = getattr(dataset, f"y_{part}")
         if X is not None:
             parts.append(np.column_stack([X, y]))
     return np.vstack(parts)
@@ -71,12 +72,14 @@ def row_norms(X):
 )
 def test_sizes_and_form(load, name, split, sizes):
     *rows, d, n_classes, digest = sizes
-    d, n_classes = int(d), int(n_classes)
+    d = int(d)
+    n_classes = int(n_classes)
     loaded = load(name, split)
     assert (loaded.name, loaded.split) == (name, split)
     assert (loaded.d, loaded.n_classes) == (d, n_classes)
     for part, n in zip(PARTS, rows, strict=True):
-        X, y = getattr(loaded, f"X_{part}"), getattr(loaded, f"y_{part}")
+        X = getattr(loaded, f"X_{part}")
+        y = getattr(loaded, f"y_{part}")
         if n == "-":
             assert X is y is None
             continue
@@ -109,11 +112,14 @@ def test_the_table_has_every_split():
 def test_embedded_sets_hold_scikit_learns_records_once_and_are_stratified(name, folder):
     from sklearn import datasets
 
-    bunch, loaded = getattr(datasets, f"load_{name}")(), data.load(name)
+    bunch = getattr(datasets, f"load_{name}")()
+    loaded = data.load(name)
     assert not folder.exists()
-    low, high = bunch.data.min(axis=0), bunch.data.max(axis=0)
+    low = bunch.data.min(axis=0)
+    high = bunch.data.max(axis=0)
     if name == "digits":
-        low, high = 0, 16
+        low = 0
+        high = 16
     X = ((bunch.data - low) / (high - low)).astype(np.float32)
     expected = np.column_stack([X, bunch.target])
     assert np.array_equal(sorted_rows(union(loaded)), sorted_rows(expected))
@@ -126,7 +132,8 @@ def test_embedded_sets_hold_scikit_learns_records_once_and_are_stratified(name, 
 def test_images_are_flattened_channel_first(load, path_of, name):
     loaded = load(name)
     with np.load(path_of(name)) as archive:
-        image, label = archive["x_test"][17], archive["y_test"][17]
+        image = archive["x_test"][17]
+        label = archive["y_test"][17]
     channels = image.reshape(*image.shape[:2], -1).transpose(2, 0, 1)
     assert loaded.image_shape == channels.shape
     assert np.array_equal(
@@ -138,7 +145,8 @@ def test_images_are_flattened_channel_first(load, path_of, name):
 
 @pytest.mark.needs("mnist")
 def test_bagging_public_cuts_the_test_rows(load):
-    original, cut = load("mnist"), load("mnist", "bagging_public")
+    original = load("mnist")
+    cut = load("mnist", "bagging_public")
     assert np.array_equal(np.vstack([cut.X_public, cut.X_test]), original.X_test)
     assert np.array_equal(np.concatenate([cut.y_public, cut.y_test]), original.y_test)
     assert cut.digest == original.digest.replace("original", "bagging_public")
@@ -147,7 +155,8 @@ def test_bagging_public_cuts_the_test_rows(load):
 
 @pytest.mark.needs("mnist")
 def test_private_prediction_scales_both_parts_by_one_constant(load):
-    original, scaled = load("mnist"), load("mnist", "private_prediction")
+    original = load("mnist")
+    scaled = load("mnist", "private_prediction")
     # float32 rounding, and the guard of 2**-23 that keeps norms at most 1
     np.testing.assert_allclose(
         scaled.X_train[::9] * 28, original.X_train[::9], rtol=4e-7
@@ -160,7 +169,8 @@ def test_private_prediction_scales_both_parts_by_one_constant(load):
 def test_mnist_binary_is_the_stated_projection(load, path_of):
     loaded = load("mnist", "intrinsic_sgd")
     with np.load(path_of("mnist")) as archive:
-        x, y = archive["x_train"], archive["y_train"]
+        x = archive["x_train"]
+        y = archive["y_train"]
     rows = np.flatnonzero((y == 3) | (y == 5))
     projection = np.random.default_rng(0).normal(0, np.sqrt(1 / 50), (784, 50))
     for part, first in (("validation", 0), ("train", 1_155)):
@@ -215,7 +225,8 @@ def read_adult_by_hand(folder):
 @pytest.mark.needs("adult")
 def test_adult_original_by_another_road(load, adult_by_hand):
     numbers, onehot, y = adult_by_hand
-    low, high = numbers[:32_561].min(axis=0), numbers[:32_561].max(axis=0)
+    low = numbers[:32_561].min(axis=0)
+    high = numbers[:32_561].max(axis=0)
     expected = np.column_stack([(numbers - low) / (high - low), *onehot, y]).astype(
         np.float32
     )
@@ -231,7 +242,8 @@ def test_adult_original_by_another_road(load, adult_by_hand):
 @pytest.mark.needs("adult")
 def test_adult_dpbag_holds_each_record_once(load, adult_by_hand):
     numbers, onehot, y = adult_by_hand
-    low, high = numbers.min(axis=0), numbers.max(axis=0)
+    low = numbers.min(axis=0)
+    high = numbers.max(axis=0)
     expected = np.column_stack([(numbers - low) / (high - low), *onehot, y]).astype(
         np.float32
     )
@@ -247,7 +259,8 @@ def test_adult_dpbag_holds_each_record_once(load, adult_by_hand):
 @pytest.mark.needs("adult")
 def test_adult_intrinsic_sgd_by_another_road(load, adult_by_hand):
     numbers, onehot, y = adult_by_hand
-    low, high = numbers[:32_561].min(axis=0), numbers[:32_561].max(axis=0)
+    low = numbers[:32_561].min(axis=0)
+    high = numbers[:32_561].max(axis=0)
     X = np.column_stack(
         [(numbers - low) / (high - low), *(columns[:, 1:] for columns in onehot)]
     )
@@ -267,7 +280,8 @@ def test_covertype_original_keeps_the_published_order(load, path_of):
     loaded = load("covertype")
     with gzip.open(path_of("covertype"), "rt") as file:
         raw = np.array([next(file).split(",") for _ in range(15_200)], dtype=np.float64)
-    low, high = raw[:11_340, :10].min(axis=0), raw[:11_340, :10].max(axis=0)
+    low = raw[:11_340, :10].min(axis=0)
+    high = raw[:11_340, :10].max(axis=0)
     expected = np.hstack([(raw[:, :10] - low) / (high - low), raw[:, 10:54]])
     parts = (loaded.X_train, loaded.X_validation, loaded.X_test[:80])
     assert np.array_equal(np.vstack(parts), expected.astype(np.float32))

@@ -150,7 +150,8 @@ def test_the_target_may_be_any_column_and_classes_of_numbers_are_in_their_order(
 
 
 def test_arrays(tmp_path):
-    X, y = np.random.default_rng(0).normal(size=(N, 4)), np.arange(N) % 3
+    X = np.random.default_rng(0).normal(size=(N, 4))
+    y = np.arange(N) % 3
     np.savez(tmp_path / "mine.npz", X=X, y=y, other=y % 2)
     (tmp_path / "mine.toml").write_text('[columns]\n"*" = [-1, 1]\n')
     mine = data.load_file(tmp_path / "mine.npz")
@@ -364,7 +365,8 @@ def test_no_private_record_decides_about_another_or_whether_the_table_can_be_use
 def test_records_without_a_declared_label_are_empty_and_left_out_of_a_public_table(
     load, table
 ):
-    table.loc[:9, "ill"], table.loc[10:14, "ill"] = None, "Yes"
+    table.loc[:9, "ill"] = None
+    table.loc[10:14, "ill"] = "Yes"
     mine = load(table, PUBLIC)
     assert (mine.left_out, mine.n_train + mine.n_test) == (15, N - 15)
     assert "not among the classes (15 in all)" in mine.unread()[0]

@@ -63,7 +63,8 @@ def is_normal(drawn, sigma):
     """Whether numbers are normal at 1e-3, and their squares have a mean by which a
     scale 5% off is noticed.
     """
-    squares, law = (drawn**2).sum() / sigma**2, stats.chi2(drawn.size)
+    squares = (drawn**2).sum() / sigma**2
+    law = stats.chi2(drawn.size)
     right = (
         5e-4 < law.cdf(squares) < 1 - 5e-4
         and stats.kstest(drawn.ravel(), stats.norm(scale=sigma).cdf).pvalue > 1e-3

@@ -35,7 +35,8 @@ def test_seed_takes_fresh_entropy_unless_told():
 
 @given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 40))
 def test_calls_are_all_or_nothing(calls, answers):
-    budget, spent = InferenceBudget(answers), 0
+    budget = InferenceBudget(answers)
+    spent = 0
     for count in calls:
         if spent + count <= answers:
             assert budget.spend(count) == spent
@@ -119,7 +120,8 @@ def test_noise_of_each_query_has_the_stated_distribution(
     """Shape and scale at 1e-3 with a fixed seed, and a scale 5% off is noticed;
     tight: in proportion to the query.
     """
-    repeats, answers = 4000, 40
+    repeats = 4000
+    answers = 40
     X = np.tile(digits[0][:2] * [[1.0], [0.1]], (repeats // 2, 1))
     make = {"adjacency": "replace-one", "analysis": analysis}
     fitted = noisy_answers(

@@ -37,8 +37,10 @@ def literal(X, y, public, *, cut, n, k, beta, epsilon, delta, generator):
         if len(set(y[rows])) > 1:
             alone = LogisticRegression(tol=1e-12, max_iter=10_000)
         teachers.append(alone.fit(X[rows], y[rows]))
-    moments, orders = np.zeros((len(X) + 1, 100)), np.arange(1, 101)
-    labels, spent = [], 0.0
+    moments = np.zeros((len(X) + 1, 100))
+    orders = np.arange(1, 101)
+    labels = []
+    spent = 0.0
     for x in public:
         if spent >= epsilon:
             break
@@ -162,7 +164,8 @@ def test_sound_accountants_do_not_look_at_the_votes(accountant, labels):
     """Between two classes at lambda = 2/50, (1, 1e-5): the counts of the chapter,
     whatever the number of partitions.
     """
-    X, y = np.arange(200.0)[:, None], np.arange(200) % 2
+    X = np.arange(200.0)[:, None]
+    y = np.arange(200) % 2
     found = set()
     for k, vote in (
         (1, lambda own, _: 0),
@@ -200,7 +203,8 @@ def test_sound_accountants_do_not_look_at_the_votes(accountant, labels):
 
 
 def test_public_rows_run_out():
-    X, y = np.arange(40.0)[:, None], np.arange(40) % 2
+    X = np.arange(40.0)[:, None]
+    y = np.arange(40) % 2
     model = DPBag(
         50.0,
         estimator=Votes(lambda own, _: 0),
@@ -229,7 +233,8 @@ def test_one_record_changes_one_vote_of_each_partition(monkeypatch):
             1
         ],
     )
-    n, k = 30, 4
+    n = 30
+    k = 4
     chunks = hash_chunks(
         [str(i) for i in range(n + 2)], n_chunks=20, n_partitions=k, key=b""
     )
@@ -243,7 +248,8 @@ def test_one_record_changes_one_vote_of_each_partition(monkeypatch):
         model.set_params(estimator=Votes(whim))
         pair = []
         for records in (n, n + 1):
-            X, y = np.arange(float(records))[:, None], np.arange(records) % 2
+            X = np.arange(float(records))[:, None]
+            y = np.arange(records) % 2
             own = chunks[: records + 1]
             model.fit(X, y, public=np.zeros((1, 1)), chunks=own)
             pair.append(tables.pop()[0])
@@ -266,7 +272,8 @@ def test_a_chunk_of_one_class_votes_for_it(estimator):
     """Records of class 1 all sit in one chunk of the only partition: three teachers
     vote 0, one votes 1.
     """
-    X, y = np.arange(16.0)[:, None], np.array([0] * 12 + [1] * 4)
+    X = np.arange(16.0)[:, None]
+    y = np.array([0] * 12 + [1] * 4)
     chunks = np.append(np.arange(16) // 4, 0)[:, None]
     model = DPBag(
         1e9,
@@ -357,7 +364,8 @@ def test_no_query_costs_nothing_and_shapes_are_kept():
     assert (np.diff(found.ravel()) > 0).all()
     assert labels_of([], 1.0, 1e-5, n_partitions=1, beta=0.1) == 0
     # a student of no label predicts the first class
-    X, y = np.arange(20.0)[:, None], np.repeat([3, 8], 10)
+    X = np.arange(20.0)[:, None]
+    y = np.repeat([3, 8], 10)
     model = DPBag(1e-3, 1e-9, n_models=2, n_partitions=2, device="cpu")
     model.fit(X, y, public=X)
     assert (model.n_labels_, model.epsilon_spent_) == (0, 0)

@@ -111,7 +111,8 @@ def test_a_label_that_is_no_class_is_none_whatever_it_is(other):
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_what_an_empty_record_holds_makes_no_difference(name):
     """Whether it is empty for its label or for a number."""
-    other, bad = X.copy(), X.copy()
+    other = X.copy()
+    bad = X.copy()
     other[5] = -X[5][::-1]
     labels = np.where(np.arange(40) == 5, 2, Y)
     empty = seen(fitted(name, y=labels))

@@ -65,7 +65,8 @@ def worst_neighbours(intercept, m):
     orthogonal to both, the constant feature included, else their Hessian would hold the
     bias.
     """
-    cosine, sine = math.sqrt(0.99), 0.1
+    cosine = math.sqrt(0.99)
+    sine = 0.1
     half = (m - 1) // 2
     aside = -cosine if intercept else 0.0
     labels = np.repeat([0, 1], [m - 1 - half, half])
@@ -80,7 +81,8 @@ def worst_neighbours(intercept, m):
     ("intercept", "constant"), [(False, math.sqrt(2)), (True, 2.0)]
 )
 def test_worst_neighbours_nearly_attain_the_sensitivity(intercept, constant):
-    m, l2 = 30_000, 1e-4
+    m = 30_000
+    l2 = 1e-4
     make = {"n_classes": 2, "l2": l2, "intercept": intercept, "n": m, "device": "cpu"}
     first, second, fewer = (
         fit_minimiser(X, y, **make) for X, y in worst_neighbours(intercept, m)
@@ -159,7 +161,8 @@ def test_noise_vanishes_at_large_epsilon(digits):
 
 def test_noise_has_the_stated_distribution(minimiser):
     """Shape and scale at 1e-3 with fixed seeds; a scale 5% off must be noticed."""
-    repeats, columns = 600, minimiser.weights.shape[1]
+    repeats = 600
+    columns = minimiser.weights.shape[1]
     for analysis, dimensions in (("tight", 9), ("published", 10)):
         size = dimensions * columns
         models, _ = noisy_minimisers(
@@ -197,7 +200,8 @@ def test_estimator_is_the_first_repeat(digits, minimiser):
     assert (model.predict(digits[0]) == models.votes(digits[0], device="cpu")[0]).all()
     assert model.profile_.to_dict() == repeated(profile)
     fresh = clone(model).set_params(noise_seed=None)
-    first, second = fresh.fit(*digits).coef_, fresh.fit(*digits).coef_
+    first = fresh.fit(*digits).coef_
+    second = fresh.fit(*digits).coef_
     assert (first != second).mean() > 0.99
     assert fresh.profile_.implementation == "exact"
 
@@ -247,7 +251,8 @@ def test_what_a_record_adds_to_the_sums_does_not_depend_on_the_others():
 )
 def test_noise_of_class_means_has_the_stated_distribution(adjacency, pure, gaussian):
     """Norms at 1e-3 with fixed seeds; a scale 5% off must be noticed."""
-    X, y = np.zeros((50, 4)), np.zeros(50, int)
+    X = np.zeros((50, 4))
+    y = np.zeros(50, int)
     drawn = []
     for delta in (0.0, 1e-3):
         model = ClassMeans(2.0, delta, adjacency=adjacency)
@@ -266,7 +271,8 @@ def test_noise_of_class_means_has_the_stated_distribution(adjacency, pure, gauss
 def test_without_noise_equal_classes_go_to_the_nearest_mean(centred):
     X, y = centred
     kept = np.concatenate([np.flatnonzero(y == c)[:150] for c in range(10)])
-    X, y = X[kept], y[kept]
+    X = X[kept]
+    y = y[kept]
     model = ClassMeans(1e12, norm=3.0, noise_seed=0).fit(X, y)
     rows = X * np.minimum(1, 3.0 / np.linalg.norm(X, axis=1, keepdims=True))
     means = np.stack([rows[y == c].mean(axis=0) for c in range(10)])

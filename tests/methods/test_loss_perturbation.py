@@ -38,7 +38,8 @@ def test_released_weights_minimise_the_loss_with_noise_of_the_stated_distributio
     or 10% off must be noticed.
     """
     generator = np.random.default_rng(0)
-    X, y = generator.uniform(-0.5, 0.5, size=(40, 3)), generator.integers(3, size=40)
+    X = generator.uniform(-0.5, 0.5, size=(40, 3))
+    y = generator.integers(3, size=40)
     repeats = 1500
     make = {"l2": 0.01, "adjacency": adjacency, "n_repeats": repeats, "seed": 1}
     for delta in (0.0, 1e-5):
@@ -61,7 +62,8 @@ def test_released_weights_minimise_the_loss_with_noise_of_the_stated_distributio
 
 def test_two_classes_have_one_noise_and_its_negative():
     generator = np.random.default_rng(0)
-    X, y = generator.uniform(-0.5, 0.5, size=(40, 3)), generator.integers(2, size=40)
+    X = generator.uniform(-0.5, 0.5, size=(40, 3))
+    y = generator.integers(2, size=40)
     stated = objective_perturbation(2.0, n_classes=2, regulariser=0.4, bias=True)
     models, _ = perturbed(X, y, 2.0, n_classes=2, l2=0.01, n_repeats=1500, seed=1)
     noise = recovered_noise(models, X, y, n_classes=2, penalty=0.4 + stated.regulariser)
@@ -78,7 +80,8 @@ def test_sum_of_losses_is_divided_by_the_public_n():
     noise, n and regulariser.
     """
     generator = np.random.default_rng(0)
-    X, y = generator.uniform(-0.5, 0.5, size=(41, 3)), generator.integers(3, size=41)
+    X = generator.uniform(-0.5, 0.5, size=(41, 3))
+    y = generator.integers(3, size=41)
     stated = objective_perturbation(2.0, n_classes=3, regulariser=0.5, bias=True)
     noise = []
     for kept in (slice(41), slice(40)):

@@ -22,7 +22,8 @@ def released(monkeypatch):
     """Calls of the noise: the exact sums, which are replaced by what an earlier fit
     released, and their sigmas.
     """
-    calls, kept = [], []
+    calls = []
+    kept = []
 
     def add(values, *, sigma, seed):
         place = len(calls)
@@ -46,7 +47,8 @@ def test_one_record_changes_the_sums_by_no_more_than_the_profile_says(
     worst record is near the bound.
     """
     generator = np.random.default_rng(0)
-    X, y = generator.uniform(-1, 1, size=(40, 3)), np.arange(40) % n_classes
+    X = generator.uniform(-1, 1, size=(40, 3))
+    y = np.arange(40) % n_classes
     model = NoisyBoosting(
         1.0,
         1e-3,
@@ -66,11 +68,13 @@ def test_one_record_changes_the_sums_by_no_more_than_the_profile_says(
     profile = model.profile_
     spent = []
     for place in range(40):
-        other, labels = X.copy(), y.copy()
+        other = X.copy()
+        labels = y.copy()
         if adjacency == "zero-out":
             labels[place] = n_classes
         elif adjacency == "add-remove":
-            other, labels = np.delete(X, place, axis=0), np.delete(y, place)
+            other = np.delete(X, place, axis=0)
+            labels = np.delete(y, place)
         else:
             labels[place] = (y[place] + 1) % n_classes
             other[place] = -X[place] if place % 2 else X[place]
@@ -110,7 +114,8 @@ def test_the_profile_composes_all_releases(released):
 def test_sums_are_exact_in_any_order_of_the_records(released):
     """Else noise of the last digits would tell of records."""
     generator = np.random.default_rng(6)
-    X, y = generator.uniform(-1, 1, size=(5000, 3)), generator.integers(3, size=5000)
+    X = generator.uniform(-1, 1, size=(5000, 3))
+    y = generator.integers(3, size=5000)
     model = NoisyBoosting(1.0, 1e-3, n_trees=2, classes=range(3), random_state=0)
     model.fit(X, y)
     first = [values for values, _ in released]
@@ -124,7 +129,8 @@ def test_sums_are_exact_in_any_order_of_the_records(released):
 
 def test_a_record_that_is_removed_moves_no_other(released, monkeypatch):
     """Not by the last digit of a logit, though the blocks have other sizes then."""
-    scale, logits = _noisy_boosting._Sums.scale, []
+    scale = _noisy_boosting._Sums.scale
+    logits = []
 
     def kept(sums, *arguments):
         logits.append(sums.logits)
@@ -137,7 +143,8 @@ def test_a_record_that_is_removed_moves_no_other(released, monkeypatch):
     generator = np.random.default_rng(0)
     for n in (10, 101, _noisy_boosting.ROWS + 2):
         released.clear()
-        X, y = generator.uniform(-1, 1, size=(n, 30)), generator.integers(10, size=n)
+        X = generator.uniform(-1, 1, size=(n, 30))
+        y = generator.integers(10, size=n)
         for rows in (slice(None), slice(1, None)):
             released.clear()
             model.fit(X[rows], y[rows])
@@ -186,7 +193,8 @@ def test_planes_are_found_where_columns_are_many():
 def test_all_pairs_at_once_are_the_pairs_one_by_one():
     generator = np.random.default_rng(2)
     # more than one block of rows
-    X, y = generator.uniform(-1, 1, size=(5000, 4)), np.arange(5000) % 3
+    X = generator.uniform(-1, 1, size=(5000, 4))
+    y = np.arange(5000) % 3
     records = Records(X, y, np.arange(3))
     noise = np.random.default_rng(0)
     sums = _noisy_boosting._Sums(records, 1e-9, "zero-out", noise)
@@ -226,7 +234,8 @@ def test_an_audit_refutes_a_copy_without_the_noise_of_the_linear_part(
     monkeypatch, noise
 ):
     generator = np.random.default_rng(10)
-    X, y = generator.uniform(-1, 1, size=(30, 2)), np.arange(30) % 2
+    X = generator.uniform(-1, 1, size=(30, 2))
+    y = np.arange(30) % 2
     model = NoisyBoosting(1.0, 1e-3, n_trees=1, classes=[0, 1], noise_seed=0)
     if noise != "all":
         descend = _noisy_boosting._Sums.descend

@@ -20,7 +20,8 @@ def test_one_record_moves_one_vote(pixels, estimator):
     """The premise of the accounting, on every query: a record made empty, left out
     or replaced, also a shard's only.
     """
-    X, y = pixels[0][:200], pixels[1][:200]
+    X = pixels[0][:200]
+    y = pixels[1][:200]
     public = pixels[0][200:300]
     shards = np.random.default_rng(0).integers(1, 9, size=200)
     shards[17] = 0
@@ -37,7 +38,8 @@ def test_one_record_moves_one_vote(pixels, estimator):
     def counts(X, y, shards):
         return model.fit(X, y, public=public, shards=shards).votes_
 
-    whole, moved = counts(X, y, shards), 0
+    whole = counts(X, y, shards)
+    moved = 0
     for i in [*range(0, 200, 23), 17]:
         kept = np.arange(200) != i
         replaced = np.where(kept, y, (y + 5) % 10)

@@ -123,7 +123,8 @@ def test_without_noise_it_is_the_learner(cancer):
     words = np.random.RandomState(3).randint(2**32, size=4, dtype=np.uint32)
     seed = int.from_bytes(words.tobytes(), "little")
     start = fit_sgd(X, y, n_runs=1, random_state=seed, checkpoints=[0], **SETTING)
-    w, rows = start.trajectory[0, 0].copy(), np.hstack([X, np.ones((len(X), 1))])
+    w = start.trajectory[0, 0].copy()
+    rows = np.hstack([X, np.ones((len(X), 1))])
     passes = order_of(start, 569)
     batches = np.vstack([next(passes)[: 11 * 48].reshape(11, 48) for _ in range(3)])
     for batch in batches[:23]:
@@ -211,7 +212,8 @@ def test_sensitivity_to_an_empty_record_holds_and_is_attained():
     n = 60
     X = np.tile([[1.0, 0.0], [-1.0, 0.0]], (n // 2, 1))
     X[0] = [0.0, 1.0]
-    y, empty = np.zeros(n, dtype=np.int64), np.arange(n) == 0
+    y = np.zeros(n, dtype=np.int64)
+    empty = np.arange(n) == 0
     setting = {"batch_size": 6, "steps": 13, "learning_rate": 0.01, "device": "cpu"}
     # every record of class 0 is far on the wrong side
     steep = np.array([0.0, 0.0, 400.0])
@@ -243,7 +245,8 @@ def test_rounding_of_the_descent_is_counted():
     order = np.concatenate([next(passes) for _ in range(10)]).reshape(40, 3)
     with decimal.localcontext(prec=60):
         real = np.vectorize(decimal.Decimal, otypes=[object])
-        rows, w = real(np.hstack([X, np.ones((12, 1))])), real(runs.trajectory[0, 0])
+        rows = real(np.hstack([X, np.ones((12, 1))]))
+        w = real(runs.trajectory[0, 0])
         for batch in order:
             p = [1 / (1 + (-logit).exp()) for logit in rows[batch] @ w]
             w = w - 4 * (np.array(p) - y[batch]) @ rows[batch] / 3
@@ -269,12 +272,15 @@ def test_sensitivity_holds_on_random_tables_and_long_rows():
         "classes": [0, 1],
         "noise_seed": 1,
     }
-    X, y = generator.normal(size=(16, 3)), generator.integers(2, size=16)
+    X = generator.normal(size=(16, 3))
+    y = generator.integers(2, size=16)
     ends = []
     scales = (1.0, 1.0, 1e3, 1e308, -1e155, 5e-324, 0.0)
     for scale, label in zip(scales, (5, 0, 1, 0, 1, 1, 0), strict=True):
-        rows, labels = X.copy(), y.copy()
-        rows[3], labels[3] = scale * np.sign(X[3]), label
+        rows = X.copy()
+        labels = y.copy()
+        rows[3] = scale * np.sign(X[3])
+        labels[3] = label
         model = AugmentedSGD(1e9, 0.1, **setting).fit(rows, labels)
         ends.append(weights_of(model))
     # from the table where record 3 is empty, under one seed
@@ -343,7 +349,8 @@ def test_a_network_starts_from_public_weights(digits):
     """With next to no step the predictions are those of the weights that were given,
     but for a new last layer.
     """
-    X, y = digits[0].astype(np.float32), digits[1]
+    X = digits[0].astype(np.float32)
+    y = digits[1]
 
     def build(generator):
         return multilayer_perceptron((64,), 10, hidden=(16,), generator=generator)

@@ -82,7 +82,8 @@ def test_vote_is_the_majority_of_models_trained_on_the_stated_subsamples(pixels)
     [None, NetworkClassifier(None, architecture="mlp", epochs=1, device="cpu")],
 )
 def test_a_label_that_is_no_class_empties_the_subsamples_that_drew_it(estimator):
-    X, y = np.arange(20.0, dtype=np.float32)[:, None], np.repeat([0, 1], 10)
+    X = np.arange(20.0, dtype=np.float32)[:, None]
+    y = np.repeat([0, 1], 10)
     make = Bagging(
         subsample=5,
         n_models=6,
@@ -118,8 +119,10 @@ def test_votes_are_those_of_models_on_disjoint_shards(pixels):
     """Another road: every model by hand; a shard without records has no vote;
     without noise the plurality answers.
     """
-    X, y = pixels[0][:900], pixels[1][:900]
-    asked, base = pixels[0][900:1200], KNeighborsClassifier(1)
+    X = pixels[0][:900]
+    y = pixels[1][:900]
+    asked = pixels[0][900:1200]
+    base = KNeighborsClassifier(1)
     shards = np.random.default_rng(3).integers(12, size=900)
     shards[shards == 5] = 6
     by_hand = np.zeros((300, 10), dtype=np.int64)
@@ -162,8 +165,10 @@ def test_attack_stays_below_epsilon_and_catches_theorem_7():
     """One record turns one of six votes; 20,000 answers, each of them claimed to be
     one-DP.
     """
-    trials, found = 20_000, {}
-    X, y = np.arange(6.0)[:, None], np.zeros(6, dtype=np.int64)
+    trials = 20_000
+    found = {}
+    X = np.arange(6.0)[:, None]
+    y = np.zeros(6, dtype=np.int64)
     learner = KNeighborsClassifier(1)
     for epsilon, analysis in ((1.0, "tight"), (2.0, "tight"), (1.0, "published")):
         vote = voting(
@@ -186,7 +191,8 @@ def test_attack_stays_below_epsilon_and_catches_theorem_7():
 
 def test_answers_have_the_law_of_the_soft_vote(pixels):
     X, y = pixels
-    repeats, delta = 6000, 1e-5
+    repeats = 6000
+    delta = 1e-5
     fitted = voting(5.0, delta, answers=repeats, n_models=15).fit(X, y)
     counts = fitted._fitted.model.vote_counts(X[5:6])[0]
     assert fitted.beta_ == soft_vote_beta(5.0, delta, answers=repeats)
@@ -226,15 +232,14 @@ def test_equals_a_filter_kept_by_hand(standardised, k):
     ).fit(X, y)
     seed = secret_seed(3)
     split = int.from_bytes(stream(seed, 2).bytes(16), "little")
-    cut, generator = (
-        draw_partitions(200, n_chunks=8, n_partitions=k, seed=split),
-        stream(seed, 1),
-    )
+    cut = draw_partitions(200, n_chunks=8, n_partitions=k, seed=split)
+    generator = stream(seed, 1)
     teachers = [
         LogisticRegression(tol=1e-12, max_iter=10_000).fit(X[rows], y[rows])
         for rows in cut.subsets()
     ]
-    spent, expected = [0] * (8 * k), []
+    spent = [0] * (8 * k)
+    expected = []
     for x in queries:
         counts = np.zeros(2)
         for j, teacher in enumerate(teachers):
@@ -273,7 +278,8 @@ def test_answers_go_on_without_end_and_are_noise_when_all_are_silent():
     """1,000 answers of two classes without a vote: 500 each, within 5 standard
     deviations.
     """
-    X, y = np.arange(30.0)[:, None], np.arange(30) % 2
+    X = np.arange(30.0)[:, None]
+    y = np.arange(30) % 2
     learner = Votes(lambda own, query: 1)
     model = FilteredVote(
         estimator=learner, n_models=5, answers=10, sigma=0.1, noise_seed=0
@@ -297,7 +303,8 @@ def test_distance_of_neighbours_stays_within_the_guarantee(monkeypatch, k):
             1
         ],
     )
-    n, budget = 30, 6
+    n = 30
+    budget = 6
     chunks = hash_chunks(
         [str(i) for i in range(n + 1)], n_chunks=8, n_partitions=k, key=b"a"
     )

@@ -157,7 +157,8 @@ def audited(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 # of which more is better, and those of which less is
-MORE, LESS = ("accuracy", "auc"), ("log_loss", "calibration")
+MORE = ("accuracy", "auc")
+LESS = ("log_loss", "calibration")
 
 
 def losses(rows: pd.DataFrame) -> pd.DataFrame:
