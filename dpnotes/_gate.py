@@ -302,8 +302,10 @@ def _countable(dtype: Any) -> bool:
     dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
     of = getattr(dtype, "type", np.object_)
     kind = getattr(dtype, "kind", "O")
-    # of all other dtypes, such as intervals, no cell is a number
-    return kind in NUMERIC or (kind == "O" and issubclass(of, np.object_ | Number))
+    if kind != "O" or not isinstance(of, type):
+        return kind in NUMERIC + "O"
+    # of all other dtypes of objects, such as intervals, no cell is a number
+    return issubclass(of, np.object_ | Number)
 
 
 def kind_of(labels: Any) -> str:

@@ -270,6 +270,25 @@ def test_columns_without_numbers_are_named(values, categorical):
         methods.ClassMeans(1.0, classes=[0, 1]).fit(rows, Y)
 
 
+class OfAnotherLibrary:
+    """A table whose dtype pandas does not know."""
+
+    dtype = type("dtype", (), {"type": "float"})()
+    shape = X.shape
+
+    def __array__(self, *_, **__):
+        return X
+
+    def __len__(self):
+        return len(X)
+
+
+def test_a_table_of_another_library_is_read():
+    fitted = methods.ClassMeans(1.0, classes=[0, 1], noise_seed=0)
+    own = fitted.fit(X, Y).coef_
+    np.testing.assert_array_equal(fitted.fit(OfAnotherLibrary(), Y).coef_, own)
+
+
 ROWS = np.array(
     [
         [np.nan] * 20,
