@@ -211,7 +211,8 @@ def who_pays(table: pd.DataFrame, *, epsilon: float) -> Figure:
     Parameters
     ----------
     table : DataFrame
-        Result of :func:`dpnotes.lab.dpbag.results.paid`.
+        Quantiles of the epsilons of all records, one line for each ``n_teachers``,
+        ``k`` and ``epsilon``.
     epsilon : float
 
     Returns
