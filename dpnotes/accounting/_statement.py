@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from dpnotes import _validation as check
 from dpnotes._validation import rounded, written
 from dpnotes.accounting._describe import from_dict
-from dpnotes.accounting._profile import PrivacyProfile, plain, step_of
+from dpnotes.accounting._profile import IMPLIED, PrivacyProfile, plain, step_of
 from dpnotes.accounting._statement_page import page, text_of
 
 FORM = "dpnotes-privacy-statement-2"
@@ -257,7 +257,8 @@ class PrivacyStatement:
         statement is below the profile's.
 
         The method checks neither the words of the profile (status, assumption, source,
-        remark) nor the declarations, because both come from the maker of the statement.
+        remark, exactness, implementation) nor the declarations, because both come from
+        the maker of the statement. Entries that the page does not have are not checked.
 
         Raises
         ------
@@ -434,18 +435,39 @@ def _figures(profile: PrivacyProfile) -> dict[str, float]:
 
 def _unit(profile: PrivacyProfile) -> str:
     """Number of records that the guarantee is for, in words."""
-    given = profile.parameters
-    groups = [given[name] for name in given if step_of(name) == "group"]
-    size = math.prod(groups)
-    # the adjacency that the constructor was told
-    first = given.get("adjacency", profile.adjacency)
-    if profile.adjacency == "replace-one" != first:
-        size //= 2  # exchanging is removing and adding
+    about = (profile.adjacency, profile.assumption)
+    size = _size(profile.parameters, *about)
     unit = "one record" if size == 1 else f"up to {size} records together"
-    within = sum(step_of(name) == "group" for name, _ in _entries(given))
-    if within > len(groups):
+    if _larger_parts(profile.parameters, *about):
         unit += ", or more in the parts that have a group"
     return unit
+
+
+def _size(given: Mapping[str, Any], adjacency: str, assumption: str) -> int:
+    """Number of records, by this adjacency, that the groups among parameters hold."""
+    size: int = math.prod(given[name] for name in given if step_of(name) == "group")
+    # the adjacency that the constructor was told
+    first = given.get("adjacency", adjacency)
+    exchanged = adjacency == "replace-one" != first
+    if (first, adjacency) == ("add-remove", "zero-out"):
+        # emptied by an exchange, unless only what leads there directly is assumed
+        directly = IMPLIED[first, adjacency][1] in assumption
+        exchanged = not directly or IMPLIED["replace-one", "zero-out"][1] in assumption
+    # exchanging is removing and adding
+    if exchanged:
+        size = max(size // 2, 1)
+    return size
+
+
+def _larger_parts(given: Mapping[str, Any], adjacency: str, assumption: str) -> bool:
+    """Whether a part of a composition is for more records than one; the base of a
+    sample does not count, because its records are drawn separately.
+    """
+    first = given.get("adjacency", adjacency)
+    return any(
+        _size(part, first, assumption) > 1 or _larger_parts(part, first, assumption)
+        for part in given.get("parts", ())
+    )
 
 
 def _refuse_private(profile: PrivacyProfile, n_public: bool) -> None:

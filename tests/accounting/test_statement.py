@@ -4,6 +4,7 @@ refused, the page shows it all.
 
 import hashlib
 import html
+import itertools
 import json
 import re
 
@@ -23,11 +24,14 @@ from dpnotes.accounting import (
     laplace,
     pure,
     statement,
+    subsampled,
 )
-from dpnotes.accounting._profile import ADJACENCIES
+from dpnotes.accounting._profile import ADJACENCIES, IMPLIED
 from dpnotes.accounting._statement import NOISE, PROTECTED, TOLD
 from tests.accounting.test_profiles import PROFILES
 
+# one record for another, as one removed and one added
+EXCHANGED = gaussian(sigma=2.0).for_adjacency("replace-one")
 # several seconds for mu, twice
 SLOW = ("dp_sgd", "subsampled", "composition", "loss_perturbation")
 EXTREMES = {
@@ -256,10 +260,46 @@ def test_it_is_frozen_and_its_content_a_copy(stated):
             compose(gaussian(sigma=2.0).group(2), laplace(scale=1.0)),
             "one record, or more in the parts that have a group",
         ),
+        # a part whose group of two is one exchange
+        (compose(EXCHANGED, laplace(scale=1.0, adjacency="replace-one")), "one record"),
+        # emptied by an exchange, or by an assumption that needs none
+        (EXCHANGED.for_adjacency("zero-out", assumed=True), "one record"),
+        (
+            gaussian(sigma=2.0).group(2).for_adjacency("zero-out", assumed=True),
+            "up to 2 records together",
+        ),
+        # two records are not in the sample as often as one
+        (subsampled(gaussian(sigma=2.0).group(2), sample_rate=0.1), "one record"),
+        (subsampled(EXCHANGED, n=100, subsample=10), "one record"),
     ],
 )
 def test_the_unit_counts_groups(profile, unit):
-    assert statement(profile).content["protection"]["unit"] == unit
+    stated = statement(profile)
+    assert stated.content["protection"]["unit"] == unit
+    stated.verify()
+
+
+@pytest.mark.parametrize("first", ADJACENCIES)
+@pytest.mark.parametrize("path", list(itertools.product(IMPLIED, repeat=3)))
+def test_no_path_of_conversions_gains_a_record(first, path):
+    """The page counts at most as many records as fit into those that the constructor
+    was told of, however they are converted.
+    """
+    profile = gaussian(sigma=2.0, adjacency=first)
+    known = {pair for pair, (_, condition) in IMPLIED.items() if not condition}
+    for given, to in path:
+        if profile.adjacency == given:
+            profile = profile.for_adjacency(to, assumed=True)
+            known.add((given, to))
+    # fewest records of the first adjacency that make up one of each other
+    fewest = {first: 1}
+    for _ in ADJACENCIES:
+        for given, to in known & {pair for pair in IMPLIED if pair[0] in fewest}:
+            costs = fewest[given] * IMPLIED[given, to][0]
+            fewest[to] = min(costs, fewest.get(to, costs))
+    told = statement(profile).content["protection"]["unit"]
+    size = int((re.findall(r"\d+", told) or ["1"])[0])
+    assert size * fewest[profile.adjacency] <= profile.parameters.get("group", 1)
 
 
 def test_private_votes_are_not_stated():
