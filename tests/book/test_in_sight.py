@@ -52,3 +52,23 @@ def test_sigma_and_sensitivity_are_those_of_the_rows(capsys):
     assert shown["sigma"] == pytest.approx(sigma, rel=1e-12)
     assert shown["sensitivity"] == isgd.runs.sensitivities(ends)["observed"]
     assert "sigma intrinsic" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("batch", [100, 300, 499, 501, 1000])
+def test_the_page_on_batches_counts_each_visit_of_a_record(batch, capsys):
+    """A record that is first in each pass, whose last incomplete batch is left out."""
+    n = 1000
+    steps = 100
+    shown = executed(
+        "batches",
+        "import math",
+        noise_multiplier=2.0,
+        n=n,
+        batch=batch,
+        steps=steps,
+        delta=1e-5,
+    )
+    starts = [start for start in range(0, n, batch) if start + batch <= n]
+    order = starts * steps
+    assert shown["passes"] == order[:steps].count(0)
+    assert "shuffled, zero-out" in capsys.readouterr().out
