@@ -700,7 +700,7 @@ class PrivacyProfile:
         ]
         stated = []
         if asked != pure or pure == "no epsilon":
-            stated.append(f"{asked} at delta {written(delta)}")
+            stated.append(f"{asked} at delta {rounded(delta, 6)}")
         if pure != "no epsilon":
             stated.append(f"{pure} at delta 0")
         claimed = "claimed: " if self.exactness == "claimed" else ""

@@ -17,6 +17,7 @@ from typing import Any
 import click
 
 from dpnotes import accounting
+from dpnotes._validation import rounded
 
 PROFILES = (
     "bagging",
@@ -33,7 +34,8 @@ PROFILES = (
     "dp_sgd",
 )
 CALIBRATIONS = ("gaussian_sigma", "soft_vote_beta", "dp_sgd_noise_multiplier")
-PAIR = "({:.6g}, {:.6g})-DP"
+PAIR = "({}, {})-DP"
+DIGITS = 6
 TYPES = {"int": int, "float": float, "str": str, "bool": bool}
 
 # a line of a numpydoc section, with its indented text
@@ -158,7 +160,7 @@ def _show_profile(
     click.echo(str(profile))
     # a refuted claim must not read like a guarantee
     stated = (
-        f"({{:.6g}}, {{:.6g}}) is claimed; status: {profile.status}"
+        f"({{}}, {{}}) is claimed; status: {profile.status}"
         if profile.exactness == "claimed"
         else PAIR
     )
@@ -166,7 +168,7 @@ def _show_profile(
         click.echo(
             "  "
             + (
-                stated.format(epsilon, delta)
+                stated.format(rounded(epsilon, DIGITS), rounded(delta, DIGITS))
                 if epsilon < inf
                 else f"no epsilon at {delta=:g}"
             )

@@ -5,6 +5,7 @@ descriptions, named errors.
 import inspect
 import json
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -421,6 +422,15 @@ def test_wrong_questions_are_named(method, value, name):
         getattr(pure(1.0), method)(value)
     with pytest.raises(ValueError, match="direction must be one of 'remove', 'add'"):
         pure(1.0).delta(1.0, direction="sideways")
+
+
+@pytest.mark.parametrize("n", [7, 30_011, 123_457])
+@pytest.mark.parametrize("pure_part", [0.1, 1.0, 1 / 3])
+def test_what_is_printed_holds(pure_part, n):
+    """A delta such as 1/n has more digits than are printed; so may epsilon."""
+    profile = approximate(pure_part, 1 / n)
+    ((epsilon, delta),) = re.findall(r"epsilon (\S+) at delta (\S+)", str(profile))
+    assert profile.delta(float(epsilon)) <= float(delta)
 
 
 def test_all_constructors_are_here():

@@ -4,11 +4,13 @@ of their signatures.
 
 import inspect
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
 
 from dpnotes import accounting
+from dpnotes._validation import rounded
 from dpnotes.lab import guarantee as _guarantee
 from dpnotes.lab.cli import main
 
@@ -38,7 +40,19 @@ def test_a_profile_in_words_and_at_points(ask):
     assert code == 0
     assert out.startswith(repr(profile))
     assert "no epsilon at delta=0.001" in out
-    assert f"(2, {profile.delta(2.0):.6g})-DP" in out
+    assert f"(2, {rounded(profile.delta(2.0), 6)})-DP" in out
+
+
+@pytest.mark.parametrize("scale", [0.7, 3.0, 7.0, 11.0, 1e3])
+@pytest.mark.parametrize("at", [("delta", 0.0), ("delta", 1e-5), ("epsilon", 1 / 30)])
+@pytest.mark.parametrize(("name", "option"), [("laplace", "scale"), ("zcdp", "rho")])
+def test_printed_pairs_hold(ask, name, option, scale, at):
+    """All digits of a pair that is printed are on the safe side."""
+    given, value = at
+    out = ask(name, f"--{option}", scale, f"--at-{given}", value)[1]
+    profile = getattr(accounting, name)(**{option: scale})
+    for epsilon, delta in re.findall(r"^  \((.*), (.*)\)-DP$", out, re.MULTILINE):
+        assert profile.delta(float(epsilon)) <= float(delta)
 
 
 def test_a_statement_is_written(ask, tmp_path):
