@@ -478,15 +478,15 @@ function eachAnswer(still, { answers, noise, lead }) {
 // Bagging and Gaussian noise of the same advantage.
 function sameAdvantage(still) {
   const draw = ({ n, k, models }, width) => {
-    const drawn = Math.min(k, n);
-    const bag = kernel.bagging({ n, subsample: drawn, models });
-    const advantage = bag.delta(0);
+    const bag = kernel.bagging({ n, subsample: k, models });
+    // Gaussian noise of the advantage 1 would be no noise at all
+    const advantage = Math.min(bag.delta(0), 1 - 1e-12);
     const sigma = 1 / (2 * kernel.quantile((1 + advantage) / 2));
     const noise = kernel.gaussian({ sigma });
     const x = { from: 1e-5, to: 1, log: true, ticks: [1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1], show: power, label: "false-positive rate" };
     const y = { ...x, label: "largest true-positive rate" };
     const curves = [
-      { name: "nothing to learn", look: "nothing", f: (alpha) => alpha, end: 0.003 },
+      { name: "nothing to learn", look: "nothing", f: (alpha) => alpha, end: 0.1 },
       { name: "bagging", look: "bagging", f: bag.tpr, end: 2e-5 },
       { name: "Gaussian noise", look: "gaussian", f: noise.tpr, end: 2e-5 },
     ];
@@ -522,7 +522,7 @@ function explore(still) {
   const draw = (values, width, hidden) => {
     const { n, k, models, noise, times, sigma, rate, steps, beta, answers } = values;
     const all = {
-      bagging: of("bagging", { n, subsample: Math.min(k, n), models }, kernel.bagging),
+      bagging: of("bagging", { n, subsample: k, models }, kernel.bagging),
       gaussian: of("gaussian", { sigma: noise / Math.sqrt(times) }, kernel.gaussian),
       "dp-sgd": of("dp-sgd", { sigma, rate, steps }, kernel.dpSgd),
       votes: of("votes", { beta, answers }, kernel.softVotes),

@@ -502,6 +502,15 @@ WORDS = (
 )
 
 
+# what several cells do, in a word or three; other outcomes stay as they are
+PLURAL = {
+    AGREES: "agree",
+    CONTRADICTS: "contradict another number",
+    PRIVATE: "need private data",
+    UNRUN: "could be run and were not",
+}
+
+
 def bar(judged: Iterable[Cell]) -> str:
     """Draw how many cells have which outcome, as a bar in HTML with its key."""
     from dpnotes.lab.figures import STATUSES
@@ -513,7 +522,8 @@ def bar(judged: Iterable[Cell]) -> str:
         if count:
             look = f"--hue: {STATUSES[outcome]}"
             pieces.append(f'<i style="{look}; flex: {count}"></i>')
-            key.append(f'<span style="{look}"><b>{count}</b> {outcome}</span>')
+            said = PLURAL.get(outcome, outcome) if count > 1 else outcome
+            key.append(f'<span style="{look}"><b>{count}</b> {said}</span>')
     return (
         f'<div class="outcomes" role="img" aria-label="{in_words(cells)}">'
         f'{"".join(pieces)}</div><div class="key">{"".join(key)}</div>'
