@@ -100,7 +100,7 @@ function through(xs, ys) {
 
 // Curves over two axes, each curve with its name at its end.
 //   x, y     { label, from, to, log, ticks, show }
-//   curves   [{ name, look, f, end }]: `look` is a class of custom.css; the name is at the x `end`, or at the right
+//   curves   [{ name, look, f, end, below }]: `look` is a class of custom.css; the name is at the x `end`, or at the right
 //   marks    [{ look, x, y }]: points
 // Its shapes have the names of the curves apart, one line below another.
 function chart(width, height, { x, y, curves, marks = [] }) {
@@ -122,9 +122,9 @@ function chart(width, height, { x, y, curves, marks = [] }) {
   }
   shapes.push(words(x.label, (left + width) / 2, height - 6), words(y.label, 0, 14, "start"));
   const names = [];
-  for (const { name, look, f, end = x.to } of curves) {
+  for (const { name, look, f, end = x.to, below = false } of curves) {
     shapes.push(element("path", { class: `line ${look}`, d: curve(f, x.from, x.to, across, up, x.log) }));
-    if (name) names.push({ name, look, at: across(end), above: up(f(end)) - 8 });
+    if (name) names.push({ name, look, at: across(end), above: up(f(end)) + (below ? 18 : -8) });
   }
   names.sort((one, other) => one.above - other.above);
   let last = 12;
@@ -486,7 +486,7 @@ function sameAdvantage(still) {
     const x = { from: 1e-5, to: 1, log: true, ticks: [1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1], show: power, label: "false-positive rate" };
     const y = { ...x, label: "largest true-positive rate" };
     const curves = [
-      { name: "nothing to learn", look: "nothing", f: (alpha) => alpha, end: 0.1 },
+      { name: "nothing to learn", look: "nothing", f: (alpha) => alpha, end: 0.002, below: true },
       { name: "bagging", look: "bagging", f: bag.tpr, end: 2e-5 },
       { name: "Gaussian noise", look: "gaussian", f: noise.tpr, end: 2e-5 },
     ];
@@ -528,7 +528,7 @@ function explore(still) {
       votes: of("votes", { beta, answers }, kernel.softVotes),
     };
     const x = { from: 1e-5, to: 1, log: true, ticks: [1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1], show: power, label: "false-positive rate" };
-    const curves = [{ name: "nothing to learn", look: "nothing", f: (alpha) => alpha, end: 0.003 }];
+    const curves = [{ name: "nothing to learn", look: "nothing", f: (alpha) => alpha, end: 0.002, below: true }];
     const heads = ["", "advantage", "true positives at 0.1 % false ones", `epsilon at delta ${power(1e-5)}`];
     const rows = [element("tr", {}, ...heads.map((head) => element("th", { scope: "col" }, head)))];
     for (const [look, mechanism] of Object.entries(all)) {
