@@ -39,16 +39,20 @@ def expect(condition: Any, hint: str) -> None:
         raise Wrong(hint)
 
 
-def expect_close(found: Any, right: Any, hint: str, *, rtol: float = 1e-5) -> None:
+def expect_close(
+    found: Any, right: Any, hint: str, *, rtol: float = 1e-5, atol: float = 1e-8
+) -> None:
     """Raise `Wrong` with the hint unless a result, or each of its numbers, is right up
     to rounding.
     """
-    expect(np.allclose(found, right, rtol=rtol), hint)
+    expect(np.allclose(found, right, rtol=rtol, atol=atol), hint)
 
 
-def expect_unlike(found: Any, wrong: Any, hint: str, *, rtol: float = 1e-5) -> None:
+def expect_unlike(
+    found: Any, wrong: Any, hint: str, *, rtol: float = 1e-5, atol: float = 1e-8
+) -> None:
     """Raise `Wrong` with the hint if a result is the typical wrong one."""
-    expect(not np.allclose(found, wrong, rtol=rtol), hint)
+    expect(not np.allclose(found, wrong, rtol=rtol, atol=atol), hint)
 
 
 def numbers(
