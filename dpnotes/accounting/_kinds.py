@@ -148,6 +148,11 @@ class Release(ABC):
             found = np.where(delta > 0, found, np.inf)
         return found
 
+    @cached_property
+    def pure_from(self) -> float:
+        """Least epsilon at which delta is 0, infinite if there is none."""
+        return float(self.epsilon(np.zeros(())))
+
     def tradeoff(self, alpha: Floats) -> Floats:
         """False-negative rate of the best test at each false-positive rate."""
         # thousands of lines, so roughly; the first is the advantage and is worth its

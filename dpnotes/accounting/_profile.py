@@ -300,8 +300,8 @@ class PrivacyProfile:
             found = self._release.worst(checked)
             if not found.all():
                 # the doubles underflow long before the guarantee is pure
-                pure = self._release.epsilon(np.zeros(()))
-                found = np.where(checked < pure, np.maximum(found, LEAST), found)
+                impure = checked < self._release.pure_from
+                found = np.where(impure, np.maximum(found, LEAST), found)
             return like_input(found)
         check.one_of("direction", direction, DIRECTIONS)
         return like_input(self._release.delta(checked, direction))
