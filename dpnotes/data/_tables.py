@@ -86,12 +86,24 @@ _DIABETES_LEVELS = _names(
     "race, gender, admission_type_id, discharge_disposition_id, admission_source_id,"
     " max_glu_serum, A1Cresult, insulin, change, diabetesMed"
 )
-# of ICD-9 codes: the name of each chapter after the first code beyond it
-_ICD_CHAPTERS = _names(
-    "140 infectious, 240 neoplasms, 280 endocrine, 290 blood, 320 mental, 390 nervous,"
-    " 460 circulatory, 520 respiratory, 580 digestive, 630 genitourinary,"
-    " 680 pregnancy, 710 skin, 740 musculoskeletal, 780 congenital, 800 symptoms,"
-    " 1000 injury"
+# of ICD-9 codes: the first code beyond each chapter, and its name
+_ICD_CHAPTERS = (
+    (140, "infectious"),
+    (240, "neoplasms"),
+    (280, "endocrine"),
+    (290, "blood"),
+    (320, "mental"),
+    (390, "nervous"),
+    (460, "circulatory"),
+    (520, "respiratory"),
+    (580, "digestive"),
+    (630, "genitourinary"),
+    (680, "pregnancy"),
+    (710, "skin"),
+    (740, "musculoskeletal"),
+    (780, "congenital"),
+    (800, "symptoms"),
+    (1000, "injury"),
 )
 # records of the private data that the split stands in for
 _HEART_FAILURE = 24_175
@@ -356,9 +368,8 @@ def _chapter(code: Any) -> str:
     number = int(float(code))
     if number == 250:
         return "diabetes"
-    for chapter in _ICD_CHAPTERS:
-        end, name = chapter.split()
-        if number < int(end):
+    for end, name in _ICD_CHAPTERS:
+        if number < end:
             return name
     raise ValueError(f"no ICD-9 code: {code}")
 
