@@ -502,27 +502,18 @@ WORDS = (
 )
 
 
-# what several cells do, in a word or three; other outcomes stay as they are
-PLURAL = {
-    AGREES: "agree",
-    CONTRADICTS: "contradict another number",
-    PRIVATE: "need private data",
-    UNRUN: "could be run and were not",
-}
-
-
 def bar(judged: Iterable[Cell]) -> str:
     """Draw how many cells have which outcome, as a bar in HTML with its key."""
     from dpnotes.lab.figures import STATUSES
 
     cells = list(judged)
     pieces, key = [], []
-    for outcome in ALL:
+    for outcome, (one, many) in zip(ALL, WORDS, strict=True):
         count = sum(cell.outcome == outcome for cell in cells)
         if count:
             look = f"--hue: {STATUSES[outcome]}"
             pieces.append(f'<i style="{look}; flex: {count}"></i>')
-            said = PLURAL.get(outcome, outcome) if count > 1 else outcome
+            said = one if count == 1 else many
             key.append(f'<span style="{look}"><b>{count}</b> {said}</span>')
     return (
         f'<div class="outcomes" role="img" aria-label="{in_words(cells)}">'
