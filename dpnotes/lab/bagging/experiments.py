@@ -885,6 +885,9 @@ EXPERIMENTS = [
     _stored("teachers", teachers, _TEACHING, **_scales(grids.teachers)),
     _stored("membership", membership, _ATTACKED, **_scales(grids.membership)),
     _stored("dp_sgd_rate", dp_sgd, _NOISY, paper=grids.supposed_rate),
+    _stored(
+        "case2_dp_sgd_rate", dp_sgd, _NOISY, paper=partial(grids.supposed_rate, "3a")
+    ),
     _stored("equal", dp_sgd, _CALIBRATED, **_scales(grids.equal)),
     _stored("dp_sgd_settings", dp_sgd, _CALIBRATED, paper=grids.dp_sgd_settings),
     _stored("private_base", private_base, _BASE, **_scales(grids.private_base)),

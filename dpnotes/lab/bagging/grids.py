@@ -205,6 +205,12 @@ PRIVATE_BASE: Settings = {
     "paper": {"dataset": "mnist", "subsample": 2000, "delta": 1e-5, "l2": 0.01},
     "quick": {"dataset": "digits", "subsample": 400, "delta": 1e-5, "l2": 0.01},
 }
+# rates that may have been those of DP-SGD at all noises of a table, each with the noises
+# at which it is run: if two of Table 2a differ, or one of Table 3a, it is rejected
+SUPPOSED_RATES: dict[str, dict[float, tuple[float, ...]]] = {
+    "2a": {0.015: (8, 19, 100, 150, 200), 0.05: (19, 100), 0.005: (150, 200)},
+    "3a": {0.05: (19, 100, 150), 0.0015: (100,)},
+}
 # of DP-SGD on handcrafted features, for ten epochs
 HOG_BATCHES = (1000, 5000)
 HOG_NORMS = (0.3, 1.0)
@@ -300,17 +306,20 @@ def one_rate(table: str = "2a") -> Grid:
     ]
 
 
-def supposed_rate() -> Grid:
-    """DP-SGD at the noises of Table 2a with the rate 0.015, which may have been the
-    paper's at all noises.
+def supposed_rate(table: str = "2a") -> Grid:
+    """DP-SGD at noises of Table 2a or 3a, with rates that may have been the paper's at
+    all of them.
 
-    It was fixed before its rows were computed, with the rule that it explains Table 2a
-    only if it agrees at four of the five noises. So two that differ reject it, and the
-    two noises come first at which short runs leave it the least room.
+    They were fixed before their rows were computed, with the rule that a rate explains
+    Table 2a if it agrees at four of the five noises, and Table 3a if it agrees at all
+    three. They are run first where other rows leave the rate the least room.
     """
-    rows = [{**row, "learning_rate": 0.015} for row in one_rate()]
-    # short runs leave the rate the least room at these noises: they can reject it first
-    return sorted(rows, key=lambda row: row["noise_multiplier"] not in (8, 19))
+    return [
+        {**row, "learning_rate": rate}
+        for rate, deciding in SUPPOSED_RATES[table].items()
+        for row in one_rate(table)
+        if row["noise_multiplier"] in deciding
+    ]
 
 
 def table3a(scale: str, *, seeds: int = 3) -> Grid:
