@@ -343,7 +343,9 @@ def fit_sgd(
     # numbers that one run holds: weights, one batch, and its logits, or activations
     # with two temporaries of the same size
     values = model.n_parameters + size * (1 if hidden is None else 3 * hidden)
-    each = kind.itemsize * ((len(records) + 1) * values + size * table.X.shape[1])
+    # data sets that are equal share one model
+    distinct, repeats = np.unique(records, return_inverse=True)
+    each = kind.itemsize * ((len(distinct) + 1) * values + size * table.X.shape[1])
     at_once = chunk_size(n_runs, each, where, chunk=chunk)
     if chunk is None:
         # orders are held for a whole epoch, in four bytes for each record
@@ -352,7 +354,7 @@ def fit_sgd(
     parts = []
     for runs in slices(n_runs, at_once):
         with memory_named(at_once, each, where), full_float32():
-            job = _Runs(model, table, size, first[runs], records)
+            job = _Runs(model, table, size, first[runs], distinct)
             parts.append(job.train(rates, order[runs], recorded))
         # of weights; what is not finite stays so
         bad = ~np.isfinite(parts[-1][0]).all(axis=(1, 2))
@@ -361,8 +363,19 @@ def fit_sgd(
                 f"training of run {runs.start + int(np.argmax(bad))} diverged;"
                 f" lower learning_rate (now at most {rates.max():g})"
             )
-    trained = [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
-    return SGDRuns(model, order, init, recorded, records, *trained)
+    weights, trajectory, visits = (
+        np.concatenate(arrays) for arrays in zip(*parts, strict=True)
+    )
+    return SGDRuns(
+        model,
+        order,
+        init,
+        recorded,
+        records,
+        weights[:, np.append(0, 1 + repeats)],
+        trajectory,
+        visits[:, repeats],
+    )
 
 
 def initial_weights(
@@ -510,8 +523,10 @@ class _Runs:
         self._model = model
         self._table = table
         self._size = batch_size
-        self._records = records
         self._shape = len(initial), len(records) + 1
+        # which neighbouring data set replaces a record, -1 for none
+        self._neighbour = np.full(len(table.y), -1, np.int32)
+        self._neighbour[records] = np.arange(len(records))
         self._kept: dict[str, Tensor] = {}
         # layer by layer, [R, K, units, inputs]; the inputs of the first are padded
         self._weights = []
@@ -543,6 +558,7 @@ class _Runs:
             sequence = np.random.SeedSequence(seed, spawn_key=(0,))
             streams.append(np.random.default_rng(sequence))
         orders = np.empty((R, n), dtype=np.int32)
+        # of each neighbour's model; 0, the unmodified one, until its first visit
         columns = np.zeros((R, K - 1), dtype=np.int64)
         visits = np.zeros((R, K - 1), dtype=np.int64)
         # weights at the checkpoints
@@ -558,21 +574,7 @@ class _Runs:
             # [steps, R, batch]
             by_step = np.ascontiguousarray(used.swapaxes(0, 1))
             rows = torch.from_numpy(by_step).view(count, -1).to(device)
-            # from the second epoch on every model is trained
-            widths = np.full(count, K)
-            hits: list[Tensor | None] = [None] * count
-            if K > 1:
-                places = self._places(orders)
-                visits += places < count * self._size
-                if done == 0:
-                    # models part from the unmodified one in this order
-                    turns = np.argsort(places, axis=1)
-                    np.put_along_axis(columns, turns, np.arange(1, K)[None], axis=1)
-                    widths[:] = 1
-                    for first in np.sort(places, axis=1) // self._size:
-                        parted = np.searchsorted(first, np.arange(count), side="right")
-                        widths = np.maximum(widths, 1 + parted)
-                hits = self._hits(places, columns, widths)
+            widths, hits = self._hits(by_step, columns, visits)
             for batch, wide, held in zip(rows, widths.tolist(), hits, strict=True):
                 if done in checkpoints:
                     recorded.append(self._parameters()[:, 0])
@@ -583,9 +585,7 @@ class _Runs:
                     width = wide
                 self._step(batch, width, held, rates[done] / self._size)
                 done += 1
-        # models that no batch has parted from the unmodified one are that one, to the
-        # last digit
-        models = np.pad(np.where(visits > 0, columns, 0), ((0, 0), (1, 0)))
+        models = np.pad(columns, ((0, 0), (1, 0)))
         # in the order of the neighbours again
         final = self._parameters()[np.arange(R)[:, None], models]
         if done in checkpoints:
@@ -593,38 +593,40 @@ class _Runs:
         trajectory = torch.stack(recorded, dim=1) if recorded else final[:, :0]
         return final.cpu().numpy(), trajectory.cpu().numpy(), visits
 
-    def _places(self, orders: NDArray[np.int32]) -> Integers:
-        """Places [R, S] of the replaced records in each run's order [R, n]."""
-        places = np.empty((len(orders), len(self._records)), dtype=np.int64)
-        # one array for all runs: an order is as long as the data
-        inverse = np.empty(orders.shape[1], dtype=np.int64)
-        for index, order in enumerate(orders):
-            inverse[order] = np.arange(len(order))
-            places[index] = inverse[self._records]
-        return places
-
     def _hits(
-        self, places: Integers, columns: Integers, widths: Integers
-    ) -> list[Tensor | None]:
-        """What each step's batch holds of the replaced records, [2, visits]: the numbers
-        run * K + column of the models whose record it is, and the places of their
-        logits for it, in the memory of all logits of the step.
+        self, batches: NDArray[np.int32], columns: Integers, visits: Integers
+    ) -> tuple[Integers, list[Tensor | None]]:
+        """What the batches [steps, R, batch] of an epoch hold of the replaced records;
+        visits are counted, and a model gets its column at its first one.
+
+        Gives the number of models that each step trains, and for each step [2, visits]:
+        the numbers run * K + column of the models whose record its batch holds, and the
+        places of their logits for it, in the memory of all logits of the step.
         """
-        K = len(self._records) + 1
-        # only in the batches that are used
-        run, neighbour = np.nonzero(places < len(widths) * self._size)
-        step, place = np.divmod(places[run, neighbour], self._size)
+        K = self._shape[1]
+        widths = np.full(len(batches), 1 + columns.max(initial=0))
+        if K == 1:
+            return widths, [None] * len(batches)
+        neighbours = self._neighbour[batches]
+        step, run, place = np.nonzero(neighbours >= 0)
+        neighbour = neighbours[step, run, place]
+        new = visits[run, neighbour] == 0
+        for r, j in zip(run[new], neighbour[new], strict=True):
+            columns[r, j] = columns[r].max() + 1
+        # an epoch has each record once
+        visits[run, neighbour] += 1
         column = columns[run, neighbour]
+        np.maximum.at(widths, step, 1 + column)
+        widths = np.maximum.accumulate(widths)
         # logits of a regression lie in memory with models last
         if self._model.hidden is None:
             cell = (run * self._size + place) * widths[step] + column
         else:
             cell = (run * widths[step] + column) * self._size + place
-        by_step = np.argsort(step, kind="stable")
-        held = torch.from_numpy(np.stack([run * K + column, cell])[:, by_step])
-        every = np.bincount(step, minlength=len(widths)).tolist()
+        held = torch.from_numpy(np.stack([run * K + column, cell]))
+        every = np.bincount(step, minlength=len(batches)).tolist()
         parts = torch.split(held.to(self._table.X.device), every, 1)
-        return [part if part.numel() else None for part in parts]
+        return widths, [part if part.numel() else None for part in parts]
 
     def _parameters(self) -> Tensor:
         """Parameters [R, K, p] of all models."""
