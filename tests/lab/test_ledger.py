@@ -11,13 +11,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy import optimize
+from scipy import optimize, stats
 
 from dpnotes import accounting
 from dpnotes.accounting import papers
 from dpnotes.lab import exact_votes, ledger
 from dpnotes.lab.bagging import results
-from dpnotes.lab.dpbag import votes
 from dpnotes.lab.ledger import LEDGER, STATUSES, Finding, claim
 
 NUMBERS = {
@@ -138,6 +137,11 @@ def one_less(function):
     return lambda **given: function(**{**given, "subsample": given["subsample"] - 1})
 
 
+def one_too_many(function):
+    """A wrong sampler: a partition that is not balanced is drawn, too."""
+    return lambda records, n: [*function(records, n), (frozenset(records),) * n]
+
+
 def first_order(function):
     """The seed has no part."""
     return lambda n, **given: [next(function(n, **given))]
@@ -172,13 +176,13 @@ WRONG = [
     ((21,), accounting, "logistic_constants", gives(rank=0.7)),
     ((21,), accounting, "logistic_constants", gives(trace=0.7)),
     ((22,), exact_votes, "noisy_vote_pure_level", told(beta=0.9)),
-    ((23,), votes, "largest_fraction", lambda _: lambda cut: 1.0),
+    ((23,), None, "largest_fraction", lambda _: lambda cut: 1.0),
     # of records whose models all agree
-    ((24,), votes, "personalised_moments", instead(m=1.0)),
+    ((24,), papers, "personalised_moments", instead(m=1.0)),
     ((25,), accounting, "noisy_vote_answers", told(inverse_scale=0.9)),
     ((26,), accounting, "noisy_vote_answers", told(inverse_scale=0.5)),
-    ((27,), votes, "balanced_partitions", lambda _: votes.assigned),
-    ((28,), votes, "answer_distribution", told(scale=0.5)),
+    ((27,), None, "balanced_partitions", one_too_many),
+    ((28,), None, "answer_distribution", told(scale=0.5)),
     ((29,), papers, "personalised_answers", lambda _: lambda *_, **__: 7),
     ((30, 33), None, "logistic_sgd", told(learning_rate=0.5)),
     # a bound with a fraction of a visit
@@ -295,6 +299,20 @@ def test_whole_numbers_are_the_exact_weights(pages, monkeypatch):
             learning_rate=Fraction(1, 32),
         )
         assert [Fraction(int(numerator), 3 * 32**4)] == exact
+
+
+def test_a_vote_among_three_classes_is_that_of_draws(pages):
+    """Between two classes, the evidence itself compares it with closed forms."""
+    counts = np.array([3, 1, 0])
+    scale = 2.0
+    runs = 100_000
+    expected = pages["dpbag"].names["answer_distribution"](counts, scale=scale)
+    noisy = counts + np.random.default_rng(22).laplace(scale=scale, size=(runs, 3))
+    seen = np.bincount(noisy.argmax(-1), minlength=3)
+    assert stats.chisquare(seen, runs * expected).pvalue > 1e-3
+    # power: a scale 5% off is noticed
+    other = pages["dpbag"].names["answer_distribution"](counts, scale=1.05 * scale)
+    assert stats.chisquare(seen, runs * other).pvalue < 1e-3
 
 
 @pytest.mark.parametrize(
