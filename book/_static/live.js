@@ -100,7 +100,8 @@ function through(xs, ys) {
 
 // Curves over two axes, each curve with its name at its end.
 //   x, y     { label, from, to, log, ticks, show }
-//   curves   [{ name, look, f, end, below }]: `look` is a class of custom.css; the name is at the x `end`, or at the right
+//   curves   [{ name, look, f, end, before, below }]: `look` is a class of custom.css; the name is at the x `end`, or at the
+//            right, and is before it in the right half or where it says so: over a rising curve it is then clear
 //   marks    [{ look, x, y }]: points
 // Its shapes have the names of the curves apart, one line below another.
 function chart(width, height, { x, y, curves, marks = [] }) {
@@ -122,15 +123,15 @@ function chart(width, height, { x, y, curves, marks = [] }) {
   }
   shapes.push(words(x.label, (left + width) / 2, height - 6), words(y.label, 0, 14, "start"));
   const names = [];
-  for (const { name, look, f, end = x.to, below = false } of curves) {
+  for (const { name, look, f, end = x.to, before = across(end) > width / 2, below = false } of curves) {
     shapes.push(element("path", { class: `line ${look}`, d: curve(f, x.from, x.to, across, up, x.log) }));
-    if (name) names.push({ name, look, at: across(end), above: up(f(end)) + (below ? 18 : -8) });
+    if (name) names.push({ name, look, at: across(end), before, above: up(f(end)) + (below ? 18 : -8) });
   }
   names.sort((one, other) => one.above - other.above);
   let last = 12;
-  for (const { name, look, at, above } of names) {
+  for (const { name, look, at, before, above } of names) {
     last = Math.max(above, last + 18);
-    shapes.push(words(name, at, last, at > width / 2 ? "end" : "start", `name ${look}`));
+    shapes.push(words(name, at, last, before ? "end" : "start", `name ${look}`));
   }
   for (const mark of marks) shapes.push(element("circle", { class: mark.look, cx: across(mark.x), cy: up(mark.y), r: 5 }));
   return shapes;
@@ -447,7 +448,7 @@ function epsilonOfSteps(still) {
 // What each answer of private prediction needs if all of them have one guarantee.
 function eachAnswer(still, { answers, noise, lead }) {
   const looks = {
-    "released model": "perturbation", "noisy answers": "gaussian", votes: "votes", "as published": "loose",
+    "released model": "perturbation", "noisy answers": "gaussian", votes: "votes", "as published": "nothing",
   };
   const draw = ({ place }, width) => {
     const wide = width >= 620;
@@ -456,8 +457,10 @@ function eachAnswer(still, { answers, noise, lead }) {
     const x = { from, to, log: true, ticks: [1, 10, 100, 1000], show: several, label: "answers B" };
     const panel = (of, label) => {
       const y = { from: 1, to: 1000, log: true, ticks: [1, 10, 100, 1000], show: several, label };
-      const curves = Object.entries(of).map(([name, values], i) => {
-        return { name, look: looks[name], f: through(answers, values), end: i % 2 ? 1.5 : to };
+      // where two curves meet, the names are apart
+      const ends = { votes: { end: 8, before: true } };
+      const curves = Object.entries(of).map(([name, values]) => {
+        return { name, look: looks[name], f: through(answers, values), ...ends[name] };
       });
       const marks = curves.map(({ look, f }) => ({ look, x: answers[place], y: f(answers[place]) }));
       return chart(room, 260, { x, y, curves, marks });
@@ -471,7 +474,7 @@ function eachAnswer(still, { answers, noise, lead }) {
     return { shapes, height: wide ? 260 : 520, text };
   };
   const label = "Noise on a logit, and the lead that a vote needs, against the number of answers.";
-  const sliders = [{ name: "place", text: "Answers B", values: answers.map((_, i) => i), start: 6, show: (i) => several(answers[i]) }];
+  const sliders = [{ name: "place", text: "Answers B", values: answers.map((_, i) => i), start: 5, show: (i) => several(answers[i]) }];
   live(still, { label, sliders, draw });
 }
 
@@ -486,9 +489,10 @@ function sameAdvantage(still) {
     const x = { from: 1e-5, to: 1, log: true, ticks: [1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1], show: power, label: "false-positive rate" };
     const y = { ...x, label: "largest true-positive rate" };
     const curves = [
-      { name: "nothing to learn", look: "nothing", f: (alpha) => alpha, end: 0.002, below: true },
+      { name: "nothing to learn", look: "nothing", f: (alpha) => alpha, end: 0.002, before: false, below: true },
       { name: "bagging", look: "bagging", f: bag.tpr, end: 2e-5 },
-      { name: "Gaussian noise", look: "gaussian", f: noise.tpr, end: 2e-5 },
+      // its name ends over the curve, which is lower where the name begins
+      { name: "Gaussian noise", look: "gaussian", f: noise.tpr, end: 0.01 },
     ];
     const text = `Both have the advantage ${digits(advantage)}. At 0.1 % false alarms an attacker finds ${digits(100 * bag.tpr(0.001))} % `
       + `of the people in the data of bagging, and ${digits(100 * noise.tpr(0.001))} % under Gaussian noise.`;
@@ -528,7 +532,7 @@ function explore(still) {
       votes: of("votes", { beta, answers }, kernel.softVotes),
     };
     const x = { from: 1e-5, to: 1, log: true, ticks: [1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1], show: power, label: "false-positive rate" };
-    const curves = [{ name: "nothing to learn", look: "nothing", f: (alpha) => alpha, end: 0.002, below: true }];
+    const curves = [{ name: "nothing to learn", look: "nothing", f: (alpha) => alpha, end: 0.002, before: false, below: true }];
     const heads = ["", "advantage", "true positives at 0.1 % false ones", `epsilon at delta ${power(1e-5)}`];
     const rows = [element("tr", {}, ...heads.map((head) => element("th", { scope: "col" }, head)))];
     for (const [look, mechanism] of Object.entries(all)) {

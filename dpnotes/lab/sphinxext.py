@@ -29,6 +29,7 @@ from dpnotes.lab.chapters import Chapter, all_chapters, pages
 from dpnotes.lab.downloads import downloadable
 from dpnotes.lab.experiments import EXPERIMENTS, verified
 from dpnotes.lab.figures import NARROW
+from dpnotes.lab.tables import NO_BREAK
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -53,6 +54,10 @@ _IN_A_CLONE = re.compile(r'pip install (?:\\?"\.(\[[\w,]+\])\\?"|\.(?=[\s`]))')
 # punctuation after a formula stays on its line
 _AFTER_FORMULA = re.compile(
     r'(<span class="math notranslate nohighlight">[^<]*</span>)([.,;:!?)”"]+)'
+)
+# "95%" and "95 %" of a page's text, beside what is code or of the markup
+_PER_CENT = re.compile(
+    r"(<(pre|code|script|style)\b.*?</\2>|<[^>]*>)|(?<=\d)[ \u00a0]?%", re.DOTALL
 )
 _FOOTER = """<p>dpnotes {version}, {date}. <a href="{licence}">Apache License 2.0</a>.
 {source}To cite it, name "dpnotes: differential privacy in machine learning,
@@ -380,7 +385,8 @@ def tidy(
     doctree: object,
 ) -> None:
     """Drop the scripts of thebe (live code), which clash with each other on every
-    page, mend roles, and say how long the next chapter takes.
+    page, mend roles, write per cent in one way, and say how long the next chapter
+    takes.
     """
     for files in ("script_files", "css_files"):
         context[files] = [file for file in context[files] if not _of_thebe(file)]
@@ -389,6 +395,9 @@ def tidy(
             context["body"] = context["body"].replace(wrong, right)
         context["body"] = _AFTER_FORMULA.sub(
             r'<span class="keep">\1\2</span>', context["body"]
+        )
+        context["body"] = _PER_CENT.sub(
+            lambda found: found[1] or f"{NO_BREAK}%", context["body"]
         )
     if following := context.get("next"):
         name = PurePosixPath(following["link"]).stem

@@ -166,6 +166,16 @@ def test_a_constant_is_not_described_in_the_words_of_its_type():
     assert (borrowed, own) == ([], ["The level of all intervals."])
 
 
+def test_per_cent_is_written_in_one_way_but_in_code_and_in_markup():
+    body = "<p>{}</p><i style='width: 5%'>{}</i><code>a % 2, 7%</code>"
+    context = {"script_files": [], "css_files": []}
+    context["body"] = body.format("90.66% and 95 %", "of 3\N{NO-BREAK SPACE}%")
+    sphinxext.tidy(None, "page", "page.html", context, None)
+    one_way = ("90.66 % and 95 %", "of 3 %")
+    shown = (text.replace(" %", "\N{NO-BREAK SPACE}%") for text in one_way)
+    assert context["body"] == body.format(*shown)
+
+
 def test_bookkeeping_is_one_folded_note_at_the_foot():
     box = (
         "```{admonition} To run this notebook\n:class: tip dropdown\nFirst set"

@@ -19,7 +19,7 @@ LABELS = {
     ("dp_sgd", "short"): "DP-SGD, a network, 10 epochs",
     ("dp_sgd", "long"): "DP-SGD, a network, 100 epochs",
     ("dp_sgd", "softmax"): "DP-SGD, softmax regression",
-    ("pate", "networks"): "votes of PATE, with public data",
+    ("pate", "networks"): "PATE, a network taught by votes",
     ("bagging", ""): "bagging, a network",
 }
 
@@ -90,6 +90,6 @@ def plane(points: pd.DataFrame) -> Figure:
         xlabel="advantage over all error rates (log)",
         ylabel="test accuracy",
     )
-    right.set(xscale="log", xlabel="true-positive rate at 0.1% false positives (log)")
+    right.set(xscale="log", xlabel="true-positive rate at 0.1 % false positives (log)")
     figure.legend(loc="outside upper center", ncols=2)
     return figure

@@ -352,9 +352,10 @@ ADVANTAGE = Column("advantage", format="{:.4f}")
 
 TABLE_2A = _accuracies(
     "Test accuracy, published and reproduced (mean and standard deviation over seeds)."
-    " Published budget: (epsilon, delta). Difference: reproduced minus published, in"
-    " percentage points.",
-    Column("exact_delta", "exact delta", format="{:.5f}"),
+    " Difference: reproduced minus published, in percentage points. Published budget:"
+    " (epsilon, delta). Sigma: standard deviation of the noise in clipping norms (the"
+    " noise multiplier).",
+    Column("advantage", "least delta at epsilon 0", format="{:.5f}", gap="–"),
     _minutes,
 )
 TABLE_3A = _accuracies(

@@ -14,15 +14,11 @@ from dpnotes.lab.figures import blank, blank_axes, line_styles
 from dpnotes.mechanisms import Partitions
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# of differences, by epsilon; -1 is a model without one
-LOOKS = {
-    1.0: ("#56b4e9", "o"),
-    3.0: ("#0173b2", "s"),
-    5.0: ("#1f2429", "^"),
-    -1.0: ("#d55e00", "D"),
-}
+# of the colours of differences: per cent of a count, points of a performance
+LIMITS = {"labels": 25.0, "accuracy": 6.0, "auroc": 6.0, "auprc": 6.0}
 
 
 def touched_teachers(cut: Partitions, record: int) -> Figure:
@@ -88,8 +84,8 @@ def touched_teachers(cut: Partitions, record: int) -> Figure:
 
 
 def differences(tables: dict[str, pd.DataFrame]) -> Figure:
-    """Draw our value minus the published value of every cell, one panel for each
-    metric.
+    """Draw our value minus the published value of every cell as a number on a colour,
+    one panel for each metric.
 
     Parameters
     ----------
@@ -104,42 +100,47 @@ def differences(tables: dict[str, pd.DataFrame]) -> Figure:
     settings = list(
         dict.fromkeys(map(_setting, pd.concat(tables.values()).itertuples()))
     )
-    figure = blank(9.2, 0.27 * len(settings) + 1.6)
+    figure = blank(8.4, 0.27 * len(settings) + 1.1)
     every = figure.subplots(1, len(tables), sharey=True)
     for axes, (metric, table) in zip(every, tables.items(), strict=True):
-        metric_of = "relative" if metric == "labels" else "difference"
-        axes.axvline(0, color="0.25", linewidth=1)
-        for epsilon, (color, marker) in LOOKS.items():
-            # NaN would equal nothing
-            own = table[table["epsilon"].fillna(-1) == epsilon]
-            places = [settings.index(_setting(row)) for row in own.itertuples()]
-            axes.plot(
-                100 * own[metric_of],
-                places,
-                marker,
-                color=color,
-                markersize=6,
-                alpha=0.85,
-                label="no epsilon" if epsilon < 0 else f"epsilon {epsilon:g}",
-            )
-        # a few counts are far off, most differences are small
-        axes.set_xscale("symlog", linthresh=3, linscale=1.5)
-        ticks = (-30, -3, 0, 3) if metric == "labels" else (-3, 0, 3)
-        axes.set_xticks(ticks, [f"{tick:+d}" if tick else "0" for tick in ticks])
-        axes.minorticks_off()
-        # at the quick scale nothing is printed, and so there is no difference
-        largest = np.abs(100 * table[metric_of]).max()
-        reach = float(np.fmax(1.8 * largest, 4))
-        axes.set_xlim(-reach, 6 if metric == "labels" else reach)
-        axes.set_xlabel("per cent (log)" if metric == "labels" else "points (log)")
-        axes.set_title(METRICS[metric], fontsize=11)
-        axes.set_ylim(len(settings) - 0.5, -0.5)
-    every[0].set_yticks(range(len(settings)), settings, fontsize=9)
-    every[0].set_ylabel("setting")
-    figure.legend(
-        *every[-1].get_legend_handles_labels(), loc="outside upper center", ncols=4
-    )
+        _difference_panel(axes, settings, metric, table)
+    every[0].set_yticks(range(len(settings)), settings, fontsize=10)
     return figure
+
+
+def _difference_panel(
+    axes: Axes, settings: list[str], metric: str, table: pd.DataFrame
+) -> None:
+    name, unit = ("relative", "%") if metric == "labels" else ("difference", "points")
+    epsilons = sorted(table["epsilon"].dropna().unique())
+    shown = np.full((len(settings), len(epsilons)), np.nan)
+    for row in table.itertuples():
+        at = settings.index(_setting(row))
+        # a model without privacy has no epsilon, and one number for the whole line
+        own = slice(None) if row.method == "npb" else epsilons.index(row.epsilon)
+        shown[at, own] = 100 * getattr(row, name)
+    limit = LIMITS[metric]
+    # what the paper does not print
+    axes.set_facecolor("0.9")
+    look: dict[str, Any] = {"cmap": "RdBu_r", "edgecolors": "white", "linewidth": 1}
+    places = range(len(epsilons)), range(len(settings))
+    axes.pcolormesh(*places, shown, vmin=-limit, vmax=limit, **look)
+    for (at, column), value in np.ndenumerate(shown):
+        once = settings[at] != METHODS["npb"] or column == len(epsilons) // 2
+        if once and not np.isnan(value):
+            ink = "white" if abs(value) > 0.7 * limit else "black"
+            middle: Any = {"ha": "center", "va": "center"}
+            axes.text(column, at, _two_digits(value), fontsize=10, color=ink, **middle)
+    axes.set_title(f"{METRICS[metric]}, {unit}", fontsize=11)
+    axes.set_xticks(range(len(epsilons)), [f"{epsilon:g}" for epsilon in epsilons])
+    axes.set(xlabel="epsilon", ylim=(len(settings) - 0.5, -0.5))
+    axes.grid(visible=False)
+
+
+def _two_digits(value: float) -> str:
+    digits = 0 if abs(value) >= 9.95 else 1
+    text = f"{value:+.{digits}f}".replace("-", "\N{MINUS SIGN}")
+    return "0.0" if text[1:] == "0.0" else text
 
 
 def _setting(row: Any) -> str:
