@@ -231,7 +231,7 @@ def votes_on_adult(small, device):
         return table
 
     (fast, limit, slow), (ours, _, theirs) = timed(
-        lambda: models.votes(X, device=device, dtype=np.uint8),
+        lambda: models.votes(X, device=device),
         arithmetic(torch.float64, device),
         loop,
         repeats=5,

@@ -10,7 +10,7 @@ import numpy as np
 from dpnotes.learners import fit_binary_logistic, fit_multinomial_logistic, fit_sgd
 
 from ._common import Row, peak_memory
-from .logistic import adult, mnist, random_models
+from .logistic import adult, mnist
 
 
 def row(job, data, limit, call):
@@ -29,14 +29,9 @@ def rows(small, device):
     if device != "cpu":
         # what is counted is the memory of this process
         return
-    table, X, y, queries = adult()
+    table, X, y, _ = adult()
     pictures, images, digits, _ = mnist()
     rng = np.random.default_rng(0)
-    many = random_models(2500 if small else 25_000, X.shape[1])
-    # so many that all votes at once would be seen
-    wide = queries[:16_000].astype(np.float64)
-    job = f"2b. vote counts of {len(many.weights):,} models on {len(wide):,} queries"
-    yield row(job, table, 16, lambda: many.vote_counts(wide, device="cpu"))
 
     subsets = rng.permutation(32_500).reshape(500, 65)
 

@@ -14,7 +14,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -248,19 +248,6 @@ def float_dtype(dtype: Any, X: Features) -> np.dtype[Any]:
     chosen = X.dtype if dtype is None else np.dtype(dtype)
     if chosen not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64, got dtype={dtype!r}")
-    return chosen
-
-
-def code_dtype(dtype: DTypeLike, *, n_classes: int) -> np.dtype[Any]:
-    """Give ``dtype`` as an integer dtype that holds the class codes 0..n_classes -
-    1.
-    """
-    chosen = np.dtype(dtype)
-    if chosen.kind not in "iu" or np.iinfo(chosen).max < n_classes - 1:
-        raise ValueError(
-            f"dtype must be an integer type that holds {n_classes - 1}, got"
-            f" dtype={dtype!r}"
-        )
     return chosen
 
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import DTypeLike, NDArray
-from scipy.special import expit
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dpnotes._validation import (
@@ -20,7 +19,6 @@ from dpnotes._validation import (
     Integers,
     at_least,
     class_codes,
-    code_dtype,
     features,
     positive,
 )
@@ -34,6 +32,7 @@ from dpnotes.learners._devices import (
     slices,
     temporary_bytes,
 )
+from dpnotes.learners._models import ManyModels
 
 QUERY_ROWS = 1024  # queries at once
 # bytes of the answers of all nodes of one block of models to one block of queries
@@ -46,7 +45,7 @@ CERTAIN = float(np.finfo(np.float32).eps)
 
 
 @dataclass(frozen=True, eq=False)
-class BoostedTrees:
+class BoostedTrees(ManyModels):
     """M models of two classes on the same features, each a sum of T trees of one depth
     D.
 
@@ -76,40 +75,10 @@ class BoostedTrees:
     def __len__(self) -> int:
         return len(self.prior)
 
-    def logits(self, X: Features, *, device: str = "auto") -> Features:
-        """Log-odds of class 1 by each model for each row of X [n, d], shape [M, n].
-
-        X is converted to the dtype of the models.
-        """
-        X = features(X, d=self.n_features)
-        result = np.empty((len(self), len(X)), self.value.dtype)
-        for models, queries, logits in self._blocks(X, device):
-            result[models, queries] = logits.cpu().numpy()
-        return result
-
-    def votes(
-        self, X: Features, *, device: str = "auto", dtype: DTypeLike = np.int64
-    ) -> NDArray[Any]:
-        """Class that each model predicts for each row of X [n, d], shape [M, n];
-        class 0 where the log-odds are 0.
-        """
-        X = features(X, d=self.n_features)
-        result = np.empty((len(self), len(X)), code_dtype(dtype, n_classes=2))
-        for models, queries, logits in self._blocks(X, device):
-            result[models, queries] = (logits > 0).cpu().numpy()
-        return result
-
-    def confidence(self, X: Features, *, device: str = "auto") -> Features:
-        """Probability that each model assigns to the class it votes for, for each
-        row of X [n, d], shape [M, n].
-        """
-        return np.asarray(expit(np.abs(self.logits(X, device=device))))
-
-    @torch.no_grad()
     def _blocks(
         self, X: Features, device: str
     ) -> Iterator[tuple[slice, slice, Tensor]]:
-        """Models, queries and their log-odds [models, queries]."""
+        X = features(X, d=self.n_features)
         where = choose_device(device)
         M, T, inner = self.feature.shape
         # [d, n]
@@ -133,7 +102,8 @@ class BoostedTrees:
                 # [questions, queries]
                 above = columns[:, queries].index_select(0, of) > at
                 right = above.index_select(0, nodes.flatten()).view(*nodes.shape, -1)
-                yield models, queries, prior + value.gather(2, _leaves(right)).sum(1)
+                logits = prior + value.gather(2, _leaves(right)).sum(1)
+                yield models, queries, logits[:, None]
 
 
 def _questions(

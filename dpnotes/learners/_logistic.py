@@ -22,13 +22,12 @@ from dpnotes._validation import (
     Features,
     Floats,
     Integers,
+    array,
     at_least,
     class_codes,
-    code_dtype,
     features,
     float_dtype,
     positive,
-    real,
 )
 from dpnotes.learners._devices import (
     CPU_BUDGET,
@@ -50,6 +49,7 @@ from dpnotes.learners._lbfgs import (
     minimise,
     pays,
 )
+from dpnotes.learners._models import ManyModels
 
 QUERY_ROWS = 1024  # queries of one product
 TYPICAL_ITERATIONS = 30  # at least so many are needed at tolerances that matter
@@ -62,7 +62,7 @@ COLUMNS = 128
 
 
 @dataclass(frozen=True, eq=False)
-class LogisticModels:
+class LogisticModels(ManyModels):
     """M logistic regressions on the same features.
 
     Parameters
@@ -89,93 +89,13 @@ class LogisticModels:
     def __len__(self) -> int:
         return len(self.weights)
 
-    @property
-    def n_classes(self) -> int:
-        """Number of classes C; 2 for binary regressions."""
-        return int(self.weights.shape[1]) if self.weights.ndim == 3 else 2
-
-    def logits(self, X: Features, *, device: str = "auto") -> Features:
-        """Logits of all models.
-
-        Parameters
-        ----------
-        X : ndarray of float32 or float64, shape [n, d]
-            Features, which are converted to the dtype of the weights.
-        device : str
-
-        Returns
-        -------
-        ndarray of float, shape [M, n, C], or [M, n] for binary regressions: the logit
-        of class 1
-        """
-        X = features(X, d=self.weights.shape[-1])
-        # [M, n] or [M, n, C]
-        shape = (len(self), len(X), *self.weights.shape[1:-1])
-        result = np.empty(shape, self.weights.dtype)
-        for models, queries, Z in self._blocks(X, device):
-            logits = Z[:, 0] if self.weights.ndim == 2 else Z.mT
-            result[models, queries] = logits.cpu().numpy()
-        return result
-
-    def votes(
-        self, X: Features, *, device: str = "auto", dtype: DTypeLike = np.int64
-    ) -> NDArray[Any]:
-        """Class with the largest logit for each model and row; among equal logits, the
-        class with the smallest code.
-
-        Parameters
-        ----------
-        X : ndarray of float32 or float64, shape [n, d]
-        device : str
-        dtype : dtype
-            Integer type that can hold C - 1; uint8 takes an eighth of the memory of the
-            default.
-
-        Returns
-        -------
-        ndarray of ``dtype``, shape [M, n]
-        """
-        X = features(X, d=self.weights.shape[-1])
-        kind = code_dtype(dtype, n_classes=self.n_classes)
-        result = np.empty((len(self), len(X)), kind)
-        for models, queries, Z in self._blocks(X, device):
-            result[models, queries] = _largest(Z).cpu().numpy()
-        return result
-
-    def vote_counts(self, X: Features, *, device: str = "auto") -> Integers:
-        """Number of models that vote for each class, computed without holding all votes
-        in memory.
-
-        Parameters
-        ----------
-        X : ndarray of float32 or float64, shape [n, d]
-        device : str
-
-        Returns
-        -------
-        ndarray of int64, shape [n, C]
-        """
-        X = features(X, d=self.weights.shape[-1])
-        counts = np.zeros((len(X), self.n_classes), np.int64)
-        for _, queries, Z in self._blocks(X, device):
-            codes = _largest(Z)
-            votes = [(codes == code).sum(0) for code in range(1, self.n_classes)]
-            # counted on the device, which sends numbers instead of votes
-            others = torch.stack(votes, 1).cpu().numpy()  # [queries, C - 1]
-            counts[queries, 1:] += others
-            counts[queries, 0] += len(Z) - others.sum(1)
-        return counts
-
-    @torch.no_grad()
     def _blocks(
         self, X: Features, device: str
     ) -> Iterator[tuple[slice, slice, Tensor]]:
-        """Models, queries and their logits [models, C, queries], or [models, 1,
-        queries] for binary regressions.
-        """
-        where = choose_device(device)
         M = len(self)
         d = self.weights.shape[-1]
+        X = features(X, d=d)
+        where = choose_device(device)
         # of two classes one row, which decides by its sign
         weights = self.weights.reshape(M, -1, d)
         intercept = self.intercept.reshape(M, -1)
@@ -195,19 +115,6 @@ class LogisticModels:
                 yield models, queries, logits.view(-1, C, len(block))
 
 
-def _largest(Z: Tensor) -> Tensor:
-    """Code of the first largest logit [k, C, n]; of the sign for [k, 1, n]."""
-    if Z.shape[1] == 1:
-        return (Z[:, 0] > 0).to(torch.uint8)
-    best = Z[:, 0].clone()
-    codes = torch.zeros_like(best, dtype=torch.int32)
-    # whole rows at a time: many times faster than argmax across rows
-    for code in range(1, Z.shape[1]):
-        codes.masked_fill_(Z[:, code] > best, code)
-        torch.maximum(best, Z[:, code], out=best)
-    return codes
-
-
 class Fits:
     """One call that fits many logistic regressions to subsets of the rows of one data
     set.
@@ -217,13 +124,14 @@ class Fits:
 
     Parameters
     ----------
-    X, y, subsets, n_classes, tolerance, max_iterations, dtype, device, chunk
+    X, y, subsets, n_classes, l2, tolerance, max_iterations, dtype, device, chunk
         Arguments of the caller; see :func:`dpnotes.learners.fit_multinomial_logistic`.
 
     Attributes
     ----------
     X, y, n_classes, tolerance, max_iterations, chunk
         Checked arguments.
+    l2 : ndarray of float64, shape [M]
     dtype : numpy.dtype
     kind : torch.dtype
     device : torch.device
@@ -236,6 +144,7 @@ class Fits:
         y: NDArray[np.integer],
         subsets: RowSubsets,
         n_classes: int,
+        l2: ArrayLike,
         tolerance: float,
         max_iterations: int,
         dtype: DTypeLike | None,
@@ -246,6 +155,7 @@ class Fits:
         self.X = features(X)
         self.y = class_codes(y, n=len(self.X), n_classes=n_classes)
         self.subsets = row_subsets(subsets, n=len(self.X))
+        self.l2 = np.broadcast_to(array("l2", l2, finite=True), len(self.subsets))
         self.tolerance = positive("tolerance", tolerance)
         self.max_iterations = at_least("max_iterations", max_iterations, 0)
         self.chunk = None if chunk is None else at_least("chunk", chunk, 1)
@@ -314,7 +224,7 @@ def fit_multinomial_logistic(
     subsets: RowSubsets,
     *,
     n_classes: int,
-    l2: float,
+    l2: ArrayLike,
     intercept: bool = False,
     tolerance: float = 1e-5,
     max_iterations: int = 1000,
@@ -341,8 +251,8 @@ def fit_multinomial_logistic(
         Row indices of each model, of any lengths >= 1. Repeats are allowed and count as
         often as they occur.
     n_classes : int, >= 2
-    l2 : float, >= 0
-        Weight of the L2 term. With 0 the minimum may not be attained; the result is
+    l2 : float or array [M], >= 0
+        Weight of the L2 term, for all models or for each. With 0 the minimum may not be attained; the result is
         then the last iterate.
     intercept : bool
         Whether to fit an intercept b, which is not penalised. For a penalised
@@ -391,15 +301,15 @@ def fit_multinomial_logistic(
     ((30, 10, 64), True)
     """
     fits = Fits(
-        X, y, subsets, n_classes, tolerance, max_iterations, dtype, device, chunk
+        X, y, subsets, n_classes, l2, tolerance, max_iterations, dtype, device, chunk
     )
     return fits.run(
-        softmax_groups(fits, real("l2", l2), intercept=intercept),
+        softmax_groups(fits, intercept=intercept),
         (len(fits.subsets), n_classes, fits.X.shape[1]),
     )
 
 
-def softmax_groups(fits: Fits, l2: float, *, intercept: bool) -> list[Group]:
+def softmax_groups(fits: Fits, *, intercept: bool) -> list[Group]:
     """Group the models that are fitted in the same way, which :func:`_mode` decides."""
     sizes = fits.subsets.sizes
     order = fits.subsets.by_size()
@@ -414,7 +324,7 @@ def softmax_groups(fits: Fits, l2: float, *, intercept: bool) -> list[Group]:
             continue
         most = int(sizes[models].max())
         held, touched = _bytes(most, d, C, fits.dtype.itemsize, mode=mode)
-        fit = partial(_fitted, fits, l2=l2, intercept=intercept, mode=mode)
+        fit = partial(_fitted, fits, intercept=intercept, mode=mode)
         # its preconditioner is of one data set
         chunk = 1 if mode == "alone" else fits.chunk
         groups.append(Group(models, fit, held, touched, chunk))
@@ -451,10 +361,10 @@ def _bytes(m: int, d: int, C: int, itemsize: int, *, mode: str) -> tuple[int, in
 
 
 def _fitted(
-    fits: Fits, models: Integers, *, l2: float, intercept: bool, mode: str
+    fits: Fits, models: Integers, *, intercept: bool, mode: str
 ) -> tuple[Tensor, ...]:
     """Weights, intercepts, gradient norms and iterations of some models."""
-    problems, sizes = _problems(fits, models, l2=l2, intercept=intercept, mode=mode)
+    problems, sizes = _problems(fits, models, intercept=intercept, mode=mode)
     v, norm, count = minimise(
         problems, fits.tolerance * sizes, max_iterations=fits.max_iterations
     )
@@ -468,7 +378,7 @@ def _fitted(
 
 
 def _problems(
-    fits: Fits, models: Integers, *, l2: float, intercept: bool, mode: str
+    fits: Fits, models: Integers, *, intercept: bool, mode: str
 ) -> tuple[RowProblems, Tensor]:
     """Problems of some models, and their sizes [k] in the dtype of the fit."""
     C = fits.n_classes
@@ -478,7 +388,7 @@ def _problems(
     labels = fits.labels(indices)
     # objectives are sums over rows, tolerances are of means
     sizes = torch.from_numpy(fits.subsets.sizes[models]).to(rows)
-    penalty = l2 * sizes[:, None, None]
+    penalty = (torch.from_numpy(fits.l2[models]).to(rows) * sizes)[:, None, None]
     targets = targets_of(labels, C, rows.dtype)
     shared: dict[str, Any] = {"targets": targets, "penalty": penalty}
     if not inside.all():
@@ -574,16 +484,18 @@ def fit_perturbed_logistic(
     >>> models.weights.shape, bool(models.converged.all())
     ((5, 10, 64), True)
     """
+    l2 = positive("l2", l2)
     every = np.arange(len(X))[None]
-    fits = Fits(X, y, every, n_classes, tolerance, max_iterations, dtype, device, chunk)
+    fits = Fits(
+        X, y, every, n_classes, l2, tolerance, max_iterations, dtype, device, chunk
+    )
     n, d = fits.X.shape
     C = fits.n_classes
     R = len(linear)
-    l2 = positive("l2", l2)
     linear = _finite("linear", linear, (R, C, d))
     if start is None:
         # the optimum without the linear term
-        groups = softmax_groups(fits, l2, intercept=False)
+        groups = softmax_groups(fits, intercept=False)
         start = fits.run(groups, (1, C, d)).weights[0]
     # all models share the rows
     A = fits.rows(fits.subsets.indices)

@@ -8,11 +8,11 @@ from functools import partial
 
 import numpy as np
 import torch
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from dpnotes._validation import Features, Integers, positive
+from dpnotes._validation import Features, Integers, array
 from dpnotes.learners._devices import Group, RowSubsets
 from dpnotes.learners._lbfgs import Active, gram_matrices
 from dpnotes.learners._logistic import Fits, LogisticModels
@@ -263,7 +263,7 @@ def fit_binary_logistic(
     y: NDArray[np.integer],
     subsets: RowSubsets,
     *,
-    l2: float,
+    l2: ArrayLike,
     intercept: bool = True,
     tolerance: float = 1e-6,
     max_iterations: int = 100,
@@ -287,7 +287,8 @@ def fit_binary_logistic(
     subsets : ndarray of int, shape [M, m], or a sequence of M arrays of row indices
         Row indices of each model, of any lengths >= 1. Repeats are allowed and count as
         often as they occur.
-    l2 : float, > 0
+    l2 : float or array [M], > 0
+        Weight of the L2 term, for all models or for each.
     intercept : bool
         Whether to fit an intercept b, which is not penalised. For a penalised
         intercept, append a constant feature to X.
@@ -328,8 +329,8 @@ def fit_binary_logistic(
     >>> models.weights.shape, bool(models.converged.all())
     ((28, 30), True)
     """
-    fits = Fits(X, y, subsets, 2, tolerance, max_iterations, dtype, device, chunk)
-    l2 = positive("l2", l2)
+    array("l2", l2, open_low=True)
+    fits = Fits(X, y, subsets, 2, l2, tolerance, max_iterations, dtype, device, chunk)
     d = fits.X.shape[1]
     rows = fits.subsets
     sizes = rows.sizes
@@ -350,7 +351,7 @@ def fit_binary_logistic(
         if len(models):
             most = int(sizes[models].max())
             held, touched = engine.memory(most, d, fits.dtype.itemsize)
-            fit = partial(_fitted, fits, engine=engine, l2=l2, intercept=intercept)
+            fit = partial(_fitted, fits, engine=engine, intercept=intercept)
             groups.append(Group(models, fit, held, touched, fits.chunk))
     return fits.run(groups, (len(sizes), d))
 
@@ -372,7 +373,6 @@ def _fitted(
     models: Integers,
     *,
     engine: type[Newton],
-    l2: float,
     intercept: bool,
 ) -> tuple[Tensor, ...]:
     """Weights, intercepts, gradient norms and iterations of some models."""
@@ -382,7 +382,8 @@ def _fitted(
     # objectives are sums over rows, tolerances are of means
     sizes = torch.from_numpy(fits.subsets.sizes[models]).to(A)
     counts = None if inside.all() else torch.from_numpy(inside).to(A)
-    problems = engine(A, labels, penalty=l2 * sizes, counts=counts, intercept=intercept)
+    penalty = torch.from_numpy(fits.l2[models]).to(A) * sizes
+    problems = engine(A, labels, penalty=penalty, counts=counts, intercept=intercept)
     w, b, norm, count = minimise(
         problems, fits.tolerance * sizes, max_iterations=fits.max_iterations
     )

@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
@@ -171,10 +170,9 @@ class LogisticTeachers:
     """Logistic regressions that each minimise the summed loss of their shard plus |w|^2
     / (2 C).
 
-    Each model is therefore a function only of its shard. Relative to the mean loss, the
-    weight of the regulariser depends on the size of a shard, so shards of equal size
-    are fitted in one call. With a common weight for all shards, every teacher would
-    depend on the size of the data set.
+    Each model is therefore a function only of its shard: relative to the mean loss, the
+    weight of the regulariser depends on the size of the shard. With a common weight for
+    all shards, every teacher would depend on the size of the data set.
 
     Parameters
     ----------
@@ -194,61 +192,16 @@ class LogisticTeachers:
         *,
         n_classes: int,
         seed: int | None = None,
-    ) -> LogisticGroups:
+    ) -> learners.LogisticModels:
         """Fit one model for each subset; ``seed`` is not needed."""
-        sizes = np.array([len(rows) for rows in subsets])
         X = X.astype(np.float64, copy=False)  # float32 changes votes
-        groups = []
-        for size in np.unique(sizes):
-            models = np.flatnonzero(sizes == size)
-            rows = np.stack([subsets[model] for model in models])
-            l2 = 1 / (self.C * int(size))
-            if n_classes == 2:
-                fitted = learners.fit_binary_logistic(
-                    X, y, rows, l2=l2, device=self.device
-                )
-            else:
-                fitted = learners.fit_multinomial_logistic(
-                    X,
-                    y,
-                    rows,
-                    n_classes=n_classes,
-                    l2=l2,
-                    intercept=True,
-                    device=self.device,
-                )
-            groups.append((models, fitted))
-        return LogisticGroups(groups, len(subsets), self.device)
-
-
-@dataclass(frozen=True, eq=False)
-class LogisticGroups:
-    """Fitted logistic regressions, grouped by the size of the shard."""
-
-    groups: list[tuple[NDArray[np.intp], Any]]
-    n_models: int
-    device: str
-
-    def votes(self, X: Features) -> NDArray[np.uint8]:
-        """Class code of each model for each row of X, shape [n_models, n]."""
-        result = np.empty((self.n_models, len(X)), np.uint8)
-        for models, fitted in self.groups:
-            result[models] = fitted.votes(X, device=self.device, dtype=np.uint8)
-        return result
-
-    def confidence(self, X: Features) -> Floats:
-        """Probability that each model gives the class it votes for, shape [n_models,
-        n].
-        """
-        result = np.empty((self.n_models, len(X)))
-        for models, fitted in self.groups:
-            logits = fitted.logits(X, device=self.device)
-            if logits.ndim == 2:
-                # of the second of two classes
-                result[models] = expit(np.abs(logits))
-            else:
-                result[models] = softmax(logits, axis=2).max(axis=2)
-        return result
+        sizes = np.array([len(rows) for rows in subsets])
+        how: Any = {"l2": 1 / (self.C * sizes), "device": self.device}
+        if n_classes == 2:
+            return learners.fit_binary_logistic(X, y, subsets, **how)
+        return learners.fit_multinomial_logistic(
+            X, y, subsets, n_classes=n_classes, intercept=True, **how
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -113,8 +113,8 @@ def test_votes_confidence_and_blocks_follow_from_the_logits(monkeypatch):
     logits = fitted.logits(X)
     assert len(fitted) == 5
     assert logits.shape == (5, 400)
-    np.testing.assert_array_equal(fitted.votes(X, dtype=np.uint8), logits > 0)
-    assert fitted.votes(X).dtype == np.int64
+    np.testing.assert_array_equal(fitted.votes(X), logits > 0)
+    assert fitted.votes(X).dtype == np.uint8
     larger = np.maximum(expit(logits), expit(-logits))
     np.testing.assert_allclose(fitted.confidence(X), larger)
     # bytes for some queries of one model, and for less than one

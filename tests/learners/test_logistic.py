@@ -3,6 +3,7 @@ votes that follow from it.
 """
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -276,7 +277,7 @@ def drawn(M, d, C=None):
 
 
 @pytest.mark.parametrize("C", [None, 2, 5])
-def test_votes_and_counts_follow_from_the_logits_in_any_blocks(monkeypatch, C):
+def test_votes_follow_from_the_logits_in_any_blocks(monkeypatch, C):
     fitted = drawn(23, 4, C)
     X = np.random.default_rng(1).normal(size=(31, 4))
     logits = fitted.logits(X, device="cpu")
@@ -288,15 +289,7 @@ def test_votes_and_counts_follow_from_the_logits_in_any_blocks(monkeypatch, C):
         monkeypatch.setattr(models, "CPU_BUDGET", budget)
         votes = fitted.votes(X, device="cpu")
         np.testing.assert_array_equal(votes, expected)
-        assert votes.dtype == np.int64
-        counts = fitted.vote_counts(X, device="cpu")
-        assert counts.shape == (31, C or 2)
-        np.testing.assert_array_equal(
-            counts, (expected[:, :, None] == np.arange(C or 2)).sum(axis=0)
-        )
-    np.testing.assert_array_equal(
-        fitted.votes(X, dtype=np.uint8), expected.astype(np.uint8)
-    )
+        assert votes.dtype == np.uint8
 
 
 def constant(intercept):
@@ -308,7 +301,6 @@ def constant(intercept):
 def test_among_equals_the_smallest_code_and_unseen_classes_get_no_votes():
     tied = constant([[-np.inf, 1, 1]])
     assert tied.votes(np.ones((2, 2))).tolist() == [[1, 1]]
-    assert tied.vote_counts(np.ones((2, 2))).tolist() == [[0, 1, 0]] * 2
     flat = constant([0, np.inf, -np.inf])
     assert flat.votes(np.ones((1, 2))).ravel().tolist() == [0, 1, 0]
 
@@ -326,13 +318,28 @@ def test_bad_queries_are_named(call, message):
         getattr(drawn(2, 4), call)(np.full((2, d), np.inf))
 
 
-@pytest.mark.parametrize(
-    ("dtype", "message"),
-    [(np.float32, "dtype must be an integer type"), (np.uint8, "that holds 299")],
-)
-def test_types_of_votes_hold_all_codes(dtype, message):
-    with pytest.raises(ValueError, match=message):
-        drawn(1, 4, 300).votes(np.zeros((2, 4)), dtype=dtype)
+def test_votes_hold_the_codes_of_many_classes():
+    last = constant([np.arange(300.0)])
+    assert last.votes(np.ones((2, 2))).tolist() == [[299, 299]]
+
+
+@pytest.mark.parametrize("C", [2, 3])
+def test_each_model_may_have_its_own_l2(problem, C):
+    X, y = problem
+    subsets = [np.arange(40), np.arange(20, 45), np.arange(10, 50)]
+    l2 = np.array([1e-2, 1.0, 1e-1])
+    how = {"tolerance": 1e-9, "device": "cpu"}
+    fit = fit_binary_logistic
+    if C > 2:
+        fit = partial(fit_multinomial_logistic, n_classes=C)
+    codes = np.minimum(y, C - 1)
+    together = fit(X, codes, subsets, l2=l2, **how)
+    for k, rows in enumerate(subsets):
+        alone = fit(X, codes, [rows], l2=l2[k], **how)
+        np.testing.assert_allclose(together.weights[k], alone.weights[0], atol=1e-7)
+        np.testing.assert_array_equal(together.votes(X)[k], alone.votes(X)[0])
+    with pytest.raises(ValueError, match="l2 must be > 0" if C == 2 else ">= 0"):
+        fit(X, codes, subsets, l2=[1.0, -1.0, 1.0], **how)
 
 
 def test_classifier_equals_scikit_learn(digits):

@@ -4,6 +4,7 @@ many budgets.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
@@ -180,26 +181,17 @@ def teach(
 
 def _liblinear(X: NDArray[Any], y: Codes, subsets: list[Codes], device: str) -> Any:
     """Minimise liblinear's objective: its intercept is the weight of a constant."""
-    from dpnotes.learners import LogisticModels, fit_binary_logistic
+    from dpnotes.learners import fit_binary_logistic
 
     # a penalised intercept is the weight of a constant feature
     constant = np.ones((len(X), 1))
     features = np.hstack([X, constant])
-    weights = np.empty((len(subsets), features.shape[1]))
     sizes = np.array([len(rows) for rows in subsets])
-    # subsets of one size are fitted in one tensor program
-    for size in np.unique(sizes):
-        models = np.flatnonzero(sizes == size)
-        rows = np.stack([subsets[model] for model in models])
-        fitted = fit_binary_logistic(
-            features, y, rows, l2=1 / int(size), intercept=False, device=device
-        )
-        weights[models] = fitted.weights
-    # the fit's own report is not needed
-    nothing = np.zeros(len(subsets))
-    return LogisticModels(
-        weights[:, :-1], weights[:, -1], nothing, nothing.astype(int), nothing == 0
+    fitted = fit_binary_logistic(
+        features, y, subsets, l2=1 / sizes, intercept=False, device=device
     )
+    weights = fitted.weights
+    return replace(fitted, weights=weights[:, :-1], intercept=weights[:, -1])
 
 
 @lru_cache(maxsize=1)  # rows of a grid that share teachers follow each other
