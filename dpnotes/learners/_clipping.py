@@ -18,9 +18,9 @@ float32 keeps all its digits.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
@@ -46,9 +46,9 @@ Clipped = Callable[[Tensor, Tensor, float], tuple[list[Tensor], Tensor]]
 class SoftmaxSums:
     """Sums of clipped gradients of softmax regressions with intercepts.
 
-    Each row is multiplied by its scale: 1, or for a row whose norm is too large to be
-    squared, or to be multiplied by a residual whose square is not normal, the power of
-    two that brings its largest entry to [1, 2).
+    A row whose norm may be too large to be squared, or to be multiplied by a residual
+    whose square is not normal, is shortened to one that is not. Its clipped gradient has
+    the same direction.
 
     Parameters
     ----------
@@ -59,25 +59,16 @@ class SoftmaxSums:
     """
 
     def __init__(self, X: Tensor, y: Tensor, clipping_norm: float) -> None:
-        most = torch.finfo(X.dtype).max
-        # entries that are beyond the dtype they were converted to
-        X.clamp_(-most, most)
+        longest = SAFE[X.dtype][1] * min(1.0, clipping_norm) / math.sqrt(X.shape[1])
+        # entries may be beyond the dtype that they were converted to
+        X.clamp_(-torch.finfo(X.dtype).max, torch.finfo(X.dtype).max)
+        largest = torch.linalg.vector_norm(X, math.inf, dim=1, keepdim=True)
+        X *= (longest / largest).clamp_(max=1)
         self._X = X
         self._y = y
         self._bound = clipping_norm * (1 - ROOM[X.dtype])
-        self._scales: Tensor | None = None
-        norms = row_norms(X)
-        # of the constant 1 of the intercept
-        constant = torch.ones_like(norms)
-        huge = norms > SAFE[X.dtype][1] * min(1.0, clipping_norm)
-        if huge.any():
-            exponents = (torch.frexp(X.abs().amax(1)).exponent - 1).clamp(min=0) * huge
-            scales = np.ldexp(1.0, -exponents.cpu().numpy())
-            constant = torch.from_numpy(scales).to(norms)
-            self._scales = constant.to(X.dtype)
-            X *= self._scales[:, None]
-            norms = row_norms(X)
-        self._squares = (norms.square() + constant.square()).to(X.dtype)
+        # with the constant 1 of the intercept
+        self._squares = (row_norms(X).square() + 1).to(X.dtype)
         # memory that each call uses again
         self._rows = X.new_empty(0, X.shape[1])
         self._sums = X.new_empty(0)
@@ -99,30 +90,19 @@ class SoftmaxSums:
         # with shared batches (one group) all models' classes are rows of one product
         flat = weights[:, :, :d].reshape(groups, -1, d)
         residual = torch.bmm(flat, x.mT).view(models, classes, size)
-        scales = None if self._scales is None else self._scales[batch]
-        if scales is not None:
-            residual /= scales[:, None]
         residual += weights[:, :, d:]
         residual = torch.softmax(residual, dim=1)
         target = self._y[batch].view(groups, 1, size).expand(models, 1, size)
         residual.scatter_add_(1, target, residual.new_full((), -1).expand(target.shape))
         # all classes of an example are NaN, or none
         residual.nan_to_num_()
-        squares = residual.square().sum(1)
-        factor = self._bound / (squares * self._squares[batch]).sqrt_()
-        if scales is None:
-            factor.clamp_(max=1)
-        else:
-            # a residual whose square is not normal counts as 0 where the row is large
-            lost = (squares < SAFE[x.dtype][1] ** -2) & (scales < 1)
-            factor = torch.minimum(factor, 1 / scales).masked_fill(lost, 0)
+        squares = residual.square().sum(1) * self._squares[batch]
+        factor = (self._bound / squares.sqrt_()).clamp_(max=1)
         if counts is not None:
             factor = factor * counts
         residual *= factor[:, None]
         products = torch.bmm(residual.view(groups, -1, size), x)
         self._sums[:, :, :d] = products.view(models, classes, d)
-        if scales is not None:
-            residual *= scales[:, None]
         self._sums[:, :, d] = residual.sum(2)
         return self._sums
 

@@ -90,9 +90,9 @@ def fit_dp_sgd_linear(
     ``min(1, clipping_norm / |g|)``. The sum gets independent normal noise of standard
     deviation ``noise_multiplier * clipping_norm`` on each coordinate, and is divided by
     the *expected* batch size. With an empty batch a step consists only of noise. The
-    momentum sees the data only through the noisy sums. Rows of any size are scaled by
-    powers of two, and an example whose logits exceed the range of the dtype counts as
-    an example of gradient 0.
+    momentum sees the data only through the noisy sums. A row that is so long that squares
+    would exceed the range of the dtype is shortened first, and an example whose logits
+    exceed the range counts as an example of gradient 0.
 
     An example moves the sum by at most the clipping norm, whatever numbers it holds: its
     norm is clipped to a bound below, by 2^-18 of it in float32 and 2^-40 in float64,
@@ -463,7 +463,7 @@ class Settings:
     ----------
     data : torch.Tensor, shape [n, ...]
         Rows, each of which is in a batch with probability ``sample_rate``,
-        independently of all others. With noise, the clipping norm must be one to which
+        independently of all others. The clipping norm must be infinite, or one to which
         rows of any size can be scaled in their dtype.
     noise_multiplier, clipping_norm, learning_rate, steps, sample_rate, n_records, seed,
     normal
@@ -519,7 +519,7 @@ class Settings:
                 " clipping norm, and without a finite norm no noise hides an example"
             )
         low, high = SAFE[self.data.dtype]
-        if noise.any() and not low <= norm <= high:
+        if norm < math.inf and not low <= norm <= high:
             raise ValueError(
                 f"clipping_norm must be in [{low:.2g}, {high:.2g}] for {self.data.dtype},"
                 f" got clipping_norm={norm}"
