@@ -10,10 +10,8 @@ from ._boosted_trees import (
 )
 from ._classifiers import (
     BoostedTreesClassifier as BoostedTreesClassifier,
-    DecisionClassifier as DecisionClassifier,
-    LinearClassifier as LinearClassifier,
     LogisticClassifier as LogisticClassifier,
-    LogitClassifier as LogitClassifier,
+    ManyClassifier as ManyClassifier,
     NetworkClassifier as NetworkClassifier,
 )
 from ._descent import Checkpoint as Checkpoint, epoch_factors as epoch_factors

@@ -1,6 +1,4 @@
-"""scikit-learn classifiers that can fit many models in one call, and base classes of
-other classifiers.
-"""
+"""scikit-learn classifiers that can fit many models in one call."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from inspect import signature
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -46,62 +44,86 @@ ARCHITECTURES: dict[str, tuple[Callable[..., nn.Module], tuple[str, ...]]] = {
 TRAINING = signature(fit_networks).parameters
 
 
-class DecisionClassifier(ClassifierMixin, BaseEstimator):
-    """Classifier that predicts the label with the largest decision value.
-
-    A subclass has ``decision_function(X)``, which returns one value for each class,
-    shape [n, n_classes]. For two classes it returns one value that is positive for the
-    second class, shape [n].
+class ManyClassifier(ClassifierMixin, BaseEstimator):
+    """Classifier that can fit many models in one call; fitted by itself, it is one of
+    them.
 
     Attributes
     ----------
     classes_ : ndarray, shape [n_classes]
+    models_ : object
+        Result of :meth:`fit_many` for all rows.
+    n_features_in_ : int
     """
 
     classes_: NDArray[Any]
+    models_: Any
+    device: str
 
     # of features; others are converted to the first
     _dtypes: ClassVar = [np.float64, np.float32]
 
     @abstractmethod
-    def decision_function(self, X: Any) -> Features:
-        """Decision values, shape [n, n_classes], or [n] for two classes."""
+    def fit_many(
+        self, X: Features, codes: Integers, subsets: RowSubsets, *, n_classes: int
+    ) -> Any:
+        """Fit one model to each subset, without changing this estimator.
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Label with the largest decision value, shape [n]; among equal values the
-        first label in ``classes_``.
+        Parameters
+        ----------
+        X : ndarray of float32 or float64, shape [n, d]
+        codes : ndarray of int, shape [n]
+            Class codes 0 to ``n_classes - 1``; a subset need not contain all of them.
+        subsets : ndarray of int, shape [n_models, m], or a sequence of arrays of row
+        indices
+        n_classes : int
+
+        Returns
+        -------
+        object
+            Models with ``votes(X)``, shape [n_models, n], and ``logits(X, device=)``,
+            shape [n_models, n, n_classes] or, for two classes, [n_models, n].
         """
-        values = self.decision_function(X)
-        if values.ndim == 1:
-            return np.asarray(self.classes_[(values > 0).astype(np.int64)])
-        return np.asarray(self.classes_[values.argmax(axis=1)])
 
-    def _records(
-        self, X: Any, y: Any, *, least: int = 2
-    ) -> tuple[Features, Integers, NDArray[Any]]:
-        """Checked features, class codes, and the sorted classes, at least ``least``."""
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit one model to all rows of X [n, d], y [n].
+
+        Raises
+        ------
+        ValueError
+            If X is not finite, y does not hold classes that the model can tell apart, or
+            a parameter is out of its range.
+        """
         # scikit-learn's own checks, and its words for what they find
         X, y = validate_data(self, X, y, dtype=self._dtypes)
         check_classification_targets(y)
         # sorted, as scikit-learn has them
         classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) < least:
+        if len(classes) < 2:
             raise ValueError(
                 f"y must hold at least 2 classes, got 1 class: {classes[0]!r}"
             )
-        return X, codes, classes
+        every = np.arange(len(X))[None]
+        self.models_ = self.fit_many(X, codes, every, n_classes=len(classes))
+        self.classes_ = classes
+        return self
 
-    def _queries(self, X: Any) -> Features:
-        """Checked features of what the fitted classifier is asked."""
+    def decision_function(self, X: Any) -> Features:
+        """Logits, shape [n, n_classes]; for two classes their difference, shape [n]."""
         # before anything is said of the queries
         check_is_fitted(self)
-        return np.asarray(validate_data(self, X, dtype=self._dtypes, reset=False))
+        X = validate_data(self, X, dtype=self._dtypes, reset=False)
+        logits: Features = self.models_.logits(X, device=self.device)[0]
+        return logits if logits.ndim == 1 else decision_values(logits)
 
-
-class LogitClassifier(DecisionClassifier):
-    """Classifier whose decision values are logits; for two classes, the difference
-    of the two logits.
-    """
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Label with the largest logit, shape [n]; among equal ones the first in
+        ``classes_``.
+        """
+        values = self.decision_function(X)
+        if values.ndim == 1:
+            return np.asarray(self.classes_[(values > 0).astype(np.int64)])
+        return np.asarray(self.classes_[values.argmax(axis=1)])
 
     def predict_proba(self, X: Any) -> Features:
         """Softmax of the logits, shape [n, n_classes]."""
@@ -112,26 +134,8 @@ class LogitClassifier(DecisionClassifier):
         return np.asarray(softmax(values, axis=1))
 
 
-class LinearClassifier(LogitClassifier):
-    """Classifier whose decision values are linear functions of the features.
-
-    Attributes
-    ----------
-    classes_ : ndarray, shape [n_classes]
-    coef_ : ndarray of float, shape [n_classes, d]
-    intercept_ : ndarray of float, shape [n_classes]
-    """
-
-    coef_: Features
-    intercept_: Features
-
-    def decision_function(self, X: Any) -> Features:
-        """Logits, shape [n, n_classes]; for two classes their difference, shape [n]."""
-        return decision_values(self._queries(X) @ self.coef_.T + self.intercept_)
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
-class LogisticClassifier(LinearClassifier):
+class LogisticClassifier(ManyClassifier):
     """Multinomial logistic regression with an L2 term, fitted in the dtype of X.
 
     With two classes it is still the multinomial model, which gives the same votes as a
@@ -149,12 +153,10 @@ class LogisticClassifier(LinearClassifier):
 
     Attributes
     ----------
-    coef_, intercept_, classes_
-        See :class:`LinearClassifier`.
-    n_iter_ : int
-        Number of iterations; a multiple of the number of iterations between two tests
-        of convergence.
-    n_features_in_ : int
+    classes_, models_, n_features_in_
+        See :class:`ManyClassifier`.
+    coef_ : ndarray of float, shape [n_classes, d]
+    intercept_ : ndarray of float, shape [n_classes]
 
     Examples
     --------
@@ -172,26 +174,15 @@ class LogisticClassifier(LinearClassifier):
     max_iterations: int = 1000
     device: str = "auto"
 
-    def fit(self, X: Any, y: Any) -> LogisticClassifier:
-        """Fit one model to all rows of X [n, d], y [n].
+    @property
+    def coef_(self) -> Features:
+        """Weights of the fitted model."""
+        return np.asarray(self.models_.weights[0])
 
-        Raises
-        ------
-        ValueError
-            If X is not finite, y holds a single class, or a parameter is out of its
-            range.
-        """
-        X, codes, classes = self._records(X, y)
-        # one model of all rows
-        models = self.fit_many(
-            X, codes, np.arange(len(X))[None], n_classes=len(classes)
-        )
-        self.classes_ = classes
-        # of the one model
-        self.coef_ = models.weights[0]
-        self.intercept_ = models.intercept[0]
-        self.n_iter_ = int(models.iterations[0])
-        return self
+    @property
+    def intercept_(self) -> Features:
+        """Intercepts of the fitted model."""
+        return np.asarray(self.models_.intercept[0])
 
     def fit_many(
         self,
@@ -202,22 +193,8 @@ class LogisticClassifier(LinearClassifier):
         n_classes: int,
         seed: int | None = None,
     ) -> LogisticModels:
-        """Fit one model to each subset, without changing this estimator.
-
-        Parameters
-        ----------
-        X : ndarray of float32 or float64, shape [n, d]
-        codes : ndarray of int, shape [n]
-            Class codes 0 to ``n_classes - 1``; a subset need not contain all of them.
-        subsets : ndarray of int, shape [n_models, m], or a sequence of arrays of row
-        indices
-        n_classes : int
-        seed : int, optional
-            Ignored, because this learner makes no random draws; other learners use it.
-
-        Returns
-        -------
-        LogisticModels
+        """Fit one model to each subset; ``seed`` is for other learners, since this one
+        makes no random draws.
         """
         return fit_multinomial_logistic(
             X, codes, subsets, n_classes=n_classes, **self.get_params()
@@ -225,7 +202,7 @@ class LogisticClassifier(LinearClassifier):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BoostedTreesClassifier(LogitClassifier):
+class BoostedTreesClassifier(ManyClassifier):
     """Gradient-boosted trees of two classes, as in scikit-learn's
     ``GradientBoostingClassifier``, for many subsets.
 
@@ -239,10 +216,8 @@ class BoostedTreesClassifier(LogitClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray, shape [2]
-    trees_ : BoostedTrees
-        The fitted model, with a leading axis of length 1.
-    n_features_in_ : int
+    classes_, models_, n_features_in_
+        See :class:`ManyClassifier`.
 
     Examples
     --------
@@ -265,22 +240,6 @@ class BoostedTreesClassifier(LogitClassifier):
         tags.classifier_tags.multi_class = False
         return tags
 
-    def fit(self, X: Any, y: Any) -> BoostedTreesClassifier:
-        """Fit one model to all rows of X [n, d], y [n].
-
-        Raises
-        ------
-        ValueError
-            If X is not finite, y does not hold two classes, or a parameter is out of
-            its range.
-        """
-        X, codes, classes = self._records(X, y)
-        self.trees_ = self.fit_many(
-            X, codes, np.arange(len(X))[None], n_classes=len(classes)
-        )
-        self.classes_ = classes
-        return self
-
     def fit_many(
         self,
         X: Features,
@@ -290,8 +249,8 @@ class BoostedTreesClassifier(LogitClassifier):
         n_classes: int,
         seed: int | None = None,
     ) -> BoostedTrees:
-        """Fit one model of two classes to each subset; see
-        :meth:`LogisticClassifier.fit_many`.
+        """Fit one model of two classes to each subset; ``seed`` is for other learners,
+        since this one makes no random draws.
         """
         # in the words that scikit-learn's checks look for
         if n_classes != 2:
@@ -301,14 +260,9 @@ class BoostedTreesClassifier(LogitClassifier):
             )
         return fit_boosted_trees(X, codes, subsets, **self.get_params())
 
-    def decision_function(self, X: Any) -> Features:
-        """Log-odds of the second class, shape [n]."""
-        X = self._queries(X)
-        return np.asarray(self.trees_.logits(X, device=self.device)[0])
-
 
 @dataclass(eq=False, repr=False)
-class NetworkClassifier(LogitClassifier):
+class NetworkClassifier(ManyClassifier):
     """Classifier that trains a network, from scratch or from given weights; by default
     the bagging chapter's network.
 
@@ -338,9 +292,9 @@ class NetworkClassifier(LogitClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray, shape [n_classes]
-    networks_ : Networks
-        The fitted network, with a leading axis of length 1.
+    classes_, models_, n_features_in_
+        See :class:`ManyClassifier`; ``models_.networks`` has the fitted network, with a
+        leading axis of length 1.
 
     Examples
     --------
@@ -378,18 +332,6 @@ class NetworkClassifier(LogitClassifier):
     # networks are trained in float32 unless the rows are float64
     _dtypes: ClassVar = [np.float32, np.float64]
 
-    def fit(self, X: Any, y: Any) -> NetworkClassifier:
-        """Fit one network to all rows of X [n, d], y [n]."""
-        X, codes, classes = self._records(X, y, least=1)
-        # an integer, so that a model of many has streams of its own
-        seed = int(check_random_state(self.random_state).randint(2**31))
-        fitted = self.fit_many(
-            X, codes, np.arange(len(X))[None], n_classes=len(classes), seed=seed
-        )
-        self.networks_ = fitted.networks
-        self.classes_ = classes
-        return self
-
     def fit_many(
         self,
         X: Features,
@@ -397,25 +339,16 @@ class NetworkClassifier(LogitClassifier):
         subsets: RowSubsets,
         *,
         n_classes: int,
-        seed: int,
+        seed: int | None = None,
         first: int = 0,
     ) -> FittedNetworks:
-        """Fit one network to each subset, without changing this estimator.
-
-        Parameters
-        ----------
-        X : ndarray of float32 or float64, shape [n, d]
-        codes : ndarray of int, shape [n]
-            Class codes 0 to ``n_classes - 1``; a subset need not contain all of them.
-        subsets : ndarray of int, shape [n_models, m], or sequence of index arrays
-        n_classes : int
-        seed, first : int
-            See :func:`dpnotes.learners.fit_networks`.
-
-        Returns
-        -------
-        FittedNetworks
+        """Fit one network to each subset, by the random streams of ``seed`` and the
+        models from ``first`` on; see :func:`dpnotes.learners.fit_networks`. Without a
+        seed, ``random_state`` gives it.
         """
+        if seed is None:
+            # an integer, so that a model of many has streams of its own
+            seed = int(check_random_state(self.random_state).randint(2**31))
         # in the shape that the network takes
         images = self.as_images(X)
         networks = fit_networks(
@@ -428,11 +361,6 @@ class NetworkClassifier(LogitClassifier):
             **{name: vars(self)[name] for name in TRAINING if name in vars(self)},
         )
         return FittedNetworks(networks, self.image_shape, self.device)
-
-    def decision_function(self, X: Any) -> Features:
-        """Logits, shape [n, n_classes]; for two classes their difference, shape [n]."""
-        images = self.as_images(self._queries(X))
-        return decision_values(self.networks_.logits(images, device=self.device)[0])
 
     def as_images(self, X: Features) -> Features:
         """Reshape rows [n, d] to the input of the network, ``[n, *image_shape]``."""
@@ -495,6 +423,10 @@ class FittedNetworks:
     networks: Networks
     image_shape: tuple[int, ...] | None
     device: str
+
+    def logits(self, X: Features, *, device: str) -> Features:
+        """Logits of each network for rows X [n, d], shape [n_models, n, n_classes]."""
+        return self.networks.logits(_as_images(X, self.image_shape), device=device)
 
     def votes(self, X: Features) -> Integers:
         """Class code by each network for each row of X [n, d], shape [n_models, n]."""
