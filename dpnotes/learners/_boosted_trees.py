@@ -64,6 +64,8 @@ class BoostedTrees(ManyModels):
         Value that each leaf adds to the log-odds; leaves are ordered from left to
         right.
     n_features : int
+    device : str
+        Where the models answer, unless they are told otherwise.
     """
 
     prior: Features
@@ -71,6 +73,7 @@ class BoostedTrees(ManyModels):
     threshold: Features
     value: Features
     n_features: int
+    device: str = "auto"
 
     def __len__(self) -> int:
         return len(self.prior)
@@ -268,7 +271,7 @@ def fit_boosted_trees(
     )
     models = Group(chosen.by_size(), fit, *_bytes_per_model(X, chosen, depth), chunk)
     fit_groups([models], results, device=where)
-    return BoostedTrees(*results, n_features=X.shape[1])
+    return BoostedTrees(*results, n_features=X.shape[1], device=device)
 
 
 def _boost(

@@ -30,6 +30,7 @@ from dpnotes.learners._boosted_trees import BoostedTrees, fit_boosted_trees
 from dpnotes.learners._descent import Checkpoint, Schedule
 from dpnotes.learners._devices import RowSubsets
 from dpnotes.learners._logistic import LogisticModels, fit_multinomial_logistic
+from dpnotes.learners._models import ManyModels
 from dpnotes.learners._network_training import load_weights
 from dpnotes.learners._networks import Networks, fit_networks
 
@@ -51,14 +52,13 @@ class ManyClassifier(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : ndarray, shape [n_classes]
-    models_ : object
+    models_ : ManyModels
         Result of :meth:`fit_many` for all rows.
     n_features_in_ : int
     """
 
     classes_: NDArray[Any]
     models_: Any
-    device: str
 
     # of features; others are converted to the first
     _dtypes: ClassVar = [np.float64, np.float32]
@@ -66,7 +66,7 @@ class ManyClassifier(ClassifierMixin, BaseEstimator):
     @abstractmethod
     def fit_many(
         self, X: Features, codes: Integers, subsets: RowSubsets, *, n_classes: int
-    ) -> Any:
+    ) -> ManyModels:
         """Fit one model to each subset, without changing this estimator.
 
         Parameters
@@ -80,9 +80,7 @@ class ManyClassifier(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        object
-            Models with ``votes(X)``, shape [n_models, n], and ``logits(X, device=)``,
-            shape [n_models, n, n_classes] or, for two classes, [n_models, n].
+        ManyModels
         """
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -113,7 +111,7 @@ class ManyClassifier(ClassifierMixin, BaseEstimator):
         # before anything is said of the queries
         check_is_fitted(self)
         X = validate_data(self, X, dtype=self._dtypes, reset=False)
-        logits: Features = self.models_.logits(X, device=self.device)[0]
+        logits: Features = self.models_.logits(X)[0]
         return logits if logits.ndim == 1 else decision_values(logits)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -293,8 +291,7 @@ class NetworkClassifier(ManyClassifier):
     Attributes
     ----------
     classes_, models_, n_features_in_
-        See :class:`ManyClassifier`; ``models_.networks`` has the fitted network, with a
-        leading axis of length 1.
+        See :class:`ManyClassifier`; ``models_`` has one network.
 
     Examples
     --------
@@ -341,7 +338,7 @@ class NetworkClassifier(ManyClassifier):
         n_classes: int,
         seed: int | None = None,
         first: int = 0,
-    ) -> FittedNetworks:
+    ) -> Networks:
         """Fit one network to each subset, by the random streams of ``seed`` and the
         models from ``first`` on; see :func:`dpnotes.learners.fit_networks`. Without a
         seed, ``random_state`` gives it.
@@ -351,7 +348,7 @@ class NetworkClassifier(ManyClassifier):
             seed = int(check_random_state(self.random_state).randint(2**31))
         # in the shape that the network takes
         images = self.as_images(X)
-        networks = fit_networks(
+        return fit_networks(
             lambda generator: self._network(images.shape[1:], n_classes, generator),
             images,
             codes,
@@ -360,11 +357,19 @@ class NetworkClassifier(ManyClassifier):
             first=first,
             **{name: vars(self)[name] for name in TRAINING if name in vars(self)},
         )
-        return FittedNetworks(networks, self.image_shape, self.device)
 
     def as_images(self, X: Features) -> Features:
         """Reshape rows [n, d] to the input of the network, ``[n, *image_shape]``."""
-        return _as_images(X, self.image_shape)
+        shape = self.image_shape
+        # a perceptron takes rows as they are
+        if shape is None:
+            return X
+        if X.shape[1] != np.prod(shape):
+            raise ValueError(
+                f"image_shape={tuple(shape)} has {np.prod(shape)} pixels, but X has"
+                f" {X.shape[1]}"
+            )
+        return X.reshape(-1, *shape)
 
     def untrained(
         self, image_shape: tuple[int, ...], n_classes: int, generator: torch.Generator
@@ -414,32 +419,3 @@ class NetworkClassifier(ManyClassifier):
             generator=generator,
             **{name: getattr(self, name) for name in names},
         )
-
-
-@dataclass(frozen=True, eq=False)
-class FittedNetworks:
-    """Networks that interpret rows [n, d] as images."""
-
-    networks: Networks
-    image_shape: tuple[int, ...] | None
-    device: str
-
-    def logits(self, X: Features, *, device: str) -> Features:
-        """Logits of each network for rows X [n, d], shape [n_models, n, n_classes]."""
-        return self.networks.logits(_as_images(X, self.image_shape), device=device)
-
-    def votes(self, X: Features) -> Integers:
-        """Class code by each network for each row of X [n, d], shape [n_models, n]."""
-        return self.networks.votes(_as_images(X, self.image_shape), device=self.device)
-
-
-def _as_images(X: Features, image_shape: tuple[int, ...] | None) -> Features:
-    # a perceptron takes rows as they are
-    if image_shape is None:
-        return X
-    if X.shape[1] != np.prod(image_shape):
-        raise ValueError(
-            f"image_shape={tuple(image_shape)} has {np.prod(image_shape)} pixels, but X"
-            f" has {X.shape[1]}"
-        )
-    return X.reshape(-1, *image_shape)

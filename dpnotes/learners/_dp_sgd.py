@@ -234,6 +234,7 @@ def fit_dp_sgd_linear(
         gradient_norm=np.full(n_models, np.nan, kind),
         iterations=np.full(n_models, steps),
         converged=np.zeros(n_models, np.bool_),
+        device=device,
     )
 
 
@@ -392,7 +393,7 @@ def fit_dp_sgd_network(
     stacked = {
         name: torch.stack([weights[name] for weights in fitted]) for name in fitted[0]
     }
-    return Networks(template, stacked, np.array(losses))
+    return Networks(template, stacked, np.array(losses), images.shape[1:], device)
 
 
 def _train(

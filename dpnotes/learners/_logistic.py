@@ -35,7 +35,6 @@ from dpnotes.learners._devices import (
     RowSubsets,
     choose_device,
     fit_groups,
-    full_float32,
     row_subsets,
     slices,
     temporary_bytes,
@@ -78,6 +77,8 @@ class LogisticModels(ManyModels):
     iterations : ndarray of int64, shape [M]
     converged : ndarray of bool, shape [M]
         Whether ``gradient_norm`` is within the requested tolerance.
+    device : str
+        Where the models answer, unless they are told otherwise.
     """
 
     weights: Features
@@ -85,6 +86,7 @@ class LogisticModels(ManyModels):
     gradient_norm: Features
     iterations: Integers
     converged: NDArray[np.bool_]
+    device: str = "auto"
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -110,8 +112,7 @@ class LogisticModels(ManyModels):
                 # classes of several models are rows of one product
                 W = torch.tensor(weights[models], device=where).flatten(0, 1)
                 b = torch.tensor(intercept[models], device=where).flatten()[:, None]
-                with full_float32():
-                    logits = torch.addmm(b, W, block.mT)
+                logits = torch.addmm(b, W, block.mT)
                 yield models, queries, logits.view(-1, C, len(block))
 
 
@@ -135,6 +136,8 @@ class Fits:
     dtype : numpy.dtype
     kind : torch.dtype
     device : torch.device
+    asked : str
+        The caller's name of the device.
     subsets : Subsets
     """
 
@@ -161,6 +164,8 @@ class Fits:
         self.chunk = None if chunk is None else at_least("chunk", chunk, 1)
         self.dtype = float_dtype(dtype, self.X)
         self.device = choose_device(device)
+        # what the caller said, which is valid on another machine, too
+        self.asked = device
         self.kind: torch.dtype = getattr(torch, self.dtype.name)
         self._resident = None
         if self.device.type != "cpu":
@@ -210,7 +215,7 @@ class Fits:
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        return LogisticModels(*results, converged)
+        return LogisticModels(*results, converged, self.asked)
 
 
 def targets_of(labels: Tensor, n_classes: int, dtype: torch.dtype) -> Tensor:

@@ -13,12 +13,20 @@ from scipy.special import expit, softmax
 from torch import Tensor
 
 from dpnotes._validation import Features, Integers
+from dpnotes.learners._devices import full_float32
 
 
 class ManyModels(ABC):
     """M models on the same d features. A subclass gives logits in blocks; two classes
     may have one logit, of class 1.
+
+    Attributes
+    ----------
+    device : str
+        Where the models answer, unless they are told otherwise.
     """
+
+    device: str
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -29,14 +37,15 @@ class ManyModels(ABC):
     ) -> Iterator[tuple[slice, slice, Tensor]]:
         """Models, queries and their logits [models, C or 1, queries]; X is checked."""
 
-    def logits(self, X: Features, *, device: str = "auto") -> Features:
+    def logits(self, X: Features, *, device: str | None = None) -> Features:
         """Logits of all models.
 
         Parameters
         ----------
         X : ndarray of float32 or float64, shape [n, d]
             Features, which are converted to the dtype of the models.
-        device : str
+        device : str, optional
+            By default the device of the fit.
 
         Returns
         -------
@@ -45,14 +54,14 @@ class ManyModels(ABC):
         """
         return self._answers(X, device, lambda Z: Z[:, 0] if Z.shape[1] == 1 else Z.mT)
 
-    def votes(self, X: Features, *, device: str = "auto") -> Integers:
+    def votes(self, X: Features, *, device: str | None = None) -> Integers:
         """Class with the largest logit for each model and row; among equal logits, the
         class with the smallest code.
 
         Parameters
         ----------
-        X : ndarray of float32 or float64, shape [n, d]
-        device : str
+        X, device
+            See :meth:`logits`.
 
         Returns
         -------
@@ -60,7 +69,7 @@ class ManyModels(ABC):
         """
         return self._answers(X, device, _largest)
 
-    def confidence(self, X: Features, *, device: str = "auto") -> Features:
+    def confidence(self, X: Features, *, device: str | None = None) -> Features:
         """Probability that each model assigns to the class it votes for, for each
         row of X [n, d], shape [M, n].
         """
@@ -70,11 +79,12 @@ class ManyModels(ABC):
         return np.asarray(softmax(logits, axis=2).max(axis=2))
 
     @torch.no_grad()
+    @full_float32()
     def _answers(
-        self, X: Features, device: str, answer: Callable[[Tensor], Tensor]
+        self, X: Features, device: str | None, answer: Callable[[Tensor], Tensor]
     ) -> NDArray[Any]:
         result: Any = None
-        for models, queries, Z in self._blocks(X, device):
+        for models, queries, Z in self._blocks(X, device or self.device):
             found = answer(Z).cpu().numpy()
             if result is None:
                 shape = len(self), len(X), *found.shape[2:]

@@ -4,7 +4,7 @@ networks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from dpnotes import _validation as check
-from dpnotes._validation import Features, Floats, Integers
+from dpnotes._validation import Features, Floats
 from dpnotes.learners import _network_training as engines
 from dpnotes.learners._descent import Checkpoint, Optimizer, Schedule, epoch_factors
 from dpnotes.learners._devices import (
@@ -26,6 +26,7 @@ from dpnotes.learners._devices import (
     slices,
     torch_generator,
 )
+from dpnotes.learners._models import ManyModels
 from dpnotes.learners._network_training import (
     check_buffers,
     check_data,
@@ -40,8 +41,9 @@ QUERY_MODELS = 16  # models of one forward pass where they are batched
 Build = Callable[[torch.Generator], nn.Module]
 
 
-class Networks:
-    """Trained networks of one architecture.
+class Networks(ManyModels):
+    """Trained networks of one architecture, which answer for examples [n, ...], also
+    if these are flattened.
 
     ``networks[i]`` is a collection of only the i-th network, and ``networks[2:5]`` is a
     collection of several. Both share memory with the whole collection.
@@ -56,11 +58,18 @@ class Networks:
     """
 
     def __init__(
-        self, template: nn.Module, parameters: dict[str, Tensor], loss: Floats
+        self,
+        template: nn.Module,
+        parameters: dict[str, Tensor],
+        loss: Floats,
+        shape: tuple[int, ...],
+        device: str,
     ) -> None:
         self._template = template
+        self._shape = shape
         self.parameters = parameters
         self.loss = loss
+        self.device = device
 
     def __len__(self) -> int:
         return len(self.loss)
@@ -70,7 +79,8 @@ class Networks:
             position = range(len(self))[index]
             index = slice(position, position + 1)
         chosen = {name: value[index] for name, value in self.parameters.items()}
-        return Networks(self._template, chosen, self.loss[index])
+        loss = self.loss[index]
+        return Networks(self._template, chosen, loss, self._shape, self.device)
 
     def state_dict(self, index: int) -> dict[str, Tensor]:
         """Weights of one model by name, without the axis of models, as a module of
@@ -78,28 +88,11 @@ class Networks:
         """
         return {name: value[index] for name, value in self.parameters.items()}
 
-    def logits(self, images: NDArray[Any], *, device: str = "auto") -> Features:
-        """Logits of all models for images [n, ...], shape [n_models, n, n_classes],
-        in the dtype of the parameters.
-        """
-        return self._answers(images, device, lambda z: z)
-
-    def votes(self, images: NDArray[Any], *, device: str = "auto") -> Integers:
-        """Class code with the largest logit for each model and each of the images
-        [n, ...], shape [n_models, n].
-        """
-        return self._answers(images, device, lambda z: z.argmax(2))
-
-    @torch.no_grad()
-    @full_float32()
-    def _answers(
-        self, images: NDArray[Any], device: str, answer: Callable[[Tensor], Tensor]
-    ) -> NDArray[Any]:
-        """What ``answer`` makes of the logits, some models after the other, each
-        time some rows after the other.
-        """
+    def _blocks(
+        self, X: Features, device: str
+    ) -> Iterator[tuple[slice, slice, Tensor]]:
+        images = X.reshape(len(X), *self._shape)
         where = choose_device(device)
-        parts = []
         # convolutions of many models at once are slower on a CPU
         batched = where.type != "cpu" or not engines.has_convolutions(self._template)
 
@@ -111,19 +104,17 @@ class Networks:
             # a few models at a time, which a GPU holds
             weights = {k: v[models].to(where) for k, v in self.parameters.items()}
             first = next(iter(weights.values()))
-            rows = []
             # once without images, too, whose answers have a shape
             for start in range(0, max(len(images), 1), QUERY_ROWS):
-                block = torch.tensor(images[start : start + QUERY_ROWS], device=where)
+                rows = slice(start, start + QUERY_ROWS)
+                block = torch.tensor(images[rows], device=where)
                 x = engines.as_pixels(block, first.dtype)
                 if len(first) == 1:
                     own = {name: value[0] for name, value in weights.items()}
                     z = alone(own, x)[None]
                 else:
                     z = together(weights, x)
-                rows.append(answer(z).cpu())
-            parts.append(torch.cat(rows, dim=1))
-        return torch.cat(parts).numpy()
+                yield models, rows, z.mT
 
 
 def fit_networks(
@@ -326,4 +317,4 @@ def fit_networks(
         for name, value in parameters.items():
             fitted[name][models] = value
         losses[models] = loss
-    return Networks(network, fitted, losses)
+    return Networks(network, fitted, losses, images.shape[1:], device)

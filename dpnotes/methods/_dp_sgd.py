@@ -29,26 +29,18 @@ ASSUMPTION = "the number that sets the scale of a step is public"
 
 @dataclass(frozen=True, eq=False)
 class _Model:
-    """Release of one fit, with everything that its answers depend on.
+    """Release of one fit: everything that its answers depend on.
 
     Parameters
     ----------
     models : LogisticModels or Networks
         One model.
-    shape : tuple of int
-        Of one example, as the model takes it.
-    device : str
     """
 
     models: learners.LogisticModels | learners.Networks
-    shape: tuple[int, ...]
-    device: str
 
     def logits(self, X: Features) -> Features:
-        logits: Features = self.models.logits(
-            X.reshape(len(X), *self.shape), device=self.device
-        )[0]
-        return logits
+        return np.asarray(self.models.logits(X)[0])
 
 
 @dataclass(eq=False, repr=False)
@@ -232,7 +224,7 @@ class DPSGD(LogitRelease):
         models = learners.fit_dp_sgd_linear(
             X, codes, n_classes=n_classes, momentum=momentum, **settings
         )
-        return _Model(models, X.shape[1:], settings["device"])
+        return _Model(models)
 
     def _train_network(
         self, X: Features, codes: Integers, n_classes: int, settings: dict[str, Any]
@@ -268,4 +260,4 @@ class DPSGD(LogitRelease):
             settings["checkpoint"] = network.checkpoint
         models = learners.fit_dp_sgd_network(build, images, codes, **settings)
         models.loss = np.full(len(models), np.nan)  # it was exact, without noise
-        return _Model(models, images.shape[1:], settings["device"])
+        return _Model(models)

@@ -559,10 +559,7 @@ def test_what_an_earlier_fit_left_on_a_network_is_not_released():
     model = methods.DPSGD(
         0.1, 1e-6, network=network, classes=[0, 1], steps=1, device="cpu"
     ).fit(X, Y)
-    left = [
-        value.numpy().tobytes()
-        for value in network.models_.networks.parameters.values()
-    ]
+    left = [value.numpy().tobytes() for value in network.models_.parameters.values()]
     for each in (model, model.publish()):
         stored = pickle.dumps(each._fitted)
         assert not any(weights in stored for weights in left if len(weights) > 32)

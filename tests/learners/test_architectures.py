@@ -137,7 +137,7 @@ def test_the_classifier_offers_every_architecture():
         multilayer_perceptron: 3072 * 64 + 64 + 650,
     }.items():
         model = NetworkClassifier((3, 32, 32), architecture=name, **how)
-        parameters = model.fit(rows, np.arange(12) % 10).models_.networks.parameters
+        parameters = model.fit(rows, np.arange(12) % 10).models_.parameters
         assert sum(value[0].numel() for value in parameters.values()) == size
     # the right name without a shape, and a wrong name
     for wrong in ("convolutional", "resnet"):

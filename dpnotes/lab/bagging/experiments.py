@@ -526,18 +526,12 @@ def confidences(
     further = generator.choice(len(X), size=min(others, len(X)), replace=False)
     rows = np.unique(np.concatenate([subsets[n_networks // 2 :].ravel(), further]))
     learner = network(arrays, **training)
-    fitted = learner.fit_many(
-        X, labels, subsets, n_classes=arrays.n_classes, seed=seed
-    ).networks
+    fitted = learner.fit_many(X, labels, subsets, n_classes=arrays.n_classes, seed=seed)
     # which logit is that of the record's own label
     own = np.arange(arrays.n_classes) == labels[rows, None]
     confidence = np.empty((n_networks, len(rows)))
     for index in range(n_networks):
-        logits = (
-            fitted[index]
-            .logits(learner.as_images(X[rows]), device=training["device"])[0]
-            .astype(np.float64)
-        )
+        logits = fitted[index].logits(X[rows])[0].astype(np.float64)
         # log p - log(1 - p): nearly normal, as the likelihood ratio needs
         confidence[index] = logits[own] - logsumexp(
             np.where(own, -np.inf, logits), axis=1

@@ -154,7 +154,7 @@ def public_weights(public: str, epochs: int, rate: float, **architecture: Any) -
     )
     # all labels of the public set are public
     fitted = untrained.fit(arrays.X_train, arrays.y_train)
-    return fitted.models_.networks.state_dict(0)
+    return fitted.models_.state_dict(0)
 
 
 def convolutions() -> dict[str, torch.Tensor]:

@@ -39,7 +39,7 @@ def test_case_2_scores_what_is_not_public_and_starts_from_public_weights():
     tuned = (
         network(arrays, **start, **training, random_state=0)
         .fit(X, arrays.y_train)
-        .models_.networks.state_dict(0)
+        .models_.state_dict(0)
     )
     given = public_weights("digits", 2, 3e-3, **start)
     moved = {

@@ -80,7 +80,7 @@ def train(*, kind="mlp", seed=0, epochs=5):
     subsets = (
         [range(36)] if kind == "residual" else [range(25), range(30), range(6, 36)]
     )
-    networks = make(**common).fit_many(X, y, subsets, n_classes=3, seed=seed).networks
+    networks = make(**common).fit_many(X, y, subsets, n_classes=3, seed=seed)
     weights = hashlib.sha256(
         b"".join(value.numpy().tobytes() for value in networks.parameters.values())
     )
