@@ -34,7 +34,6 @@ from dpnotes.lab.tables import (
     Column,
     Table,
     columns,
-    mean_and_std,
     mean_text,
 )
 from dpnotes.lab.verdicts import (
@@ -66,10 +65,6 @@ SPLITS = {"2a": "test", "2b": "test", "3a": "rest", "3b": "rest"}
 VARIANTS = {
     **dict.fromkeys(SPLITS, ("least_noise",)),
     "3a": ("least_noise", "logistic_teachers"),
-}
-STARTS = {
-    "imagenet": "ImageNet weights of VGG16",
-    "cifar100_subset": "a model of CIFAR-100 (the paper starts from ImageNet)",
 }
 # first seed that judges Figure 2: the rule was replaced when 0 to 2 had been seen
 FRESH = {"paper": 3, "quick": 0}
@@ -111,19 +106,6 @@ def table(
     by = {"rank": True, "subsample": True, "sigma": False}
     found = found.sort_values([*by], ascending=[*by.values()], ignore_index=True)
     return found.drop(columns="rank")
-
-
-def reduced(rows: pd.DataFrame, dp_sgd: pd.DataFrame) -> pd.DataFrame:
-    """The reduced scale: bagging and DP-SGD, each from scratch and from CIFAR-100.
-
-    Columns: those of :data:`SETTING`, and with the suffixes "_scratch" and "_tuned"
-    those of :func:`reproduced`.
-    """
-    starts = []
-    for split in ("test", "rest"):
-        frames = (frame[frame["split"] == split] for frame in (rows, dp_sgd))
-        starts.append(reproduced(*frames, scale="reduced"))
-    return starts[0].merge(starts[1], on=SETTING, suffixes=("_scratch", "_tuned"))
 
 
 def published(table: str, variants: Iterable[str] = ()) -> pd.DataFrame:
@@ -305,10 +287,6 @@ def method_name(row: Any) -> str:
     return "no privacy"
 
 
-def _reduced_method(row: Any) -> str:
-    return "DP-SGD, the least sigma" if row.variant else method_name(row)
-
-
 def _budget(row: Any) -> str:
     return "" if np.isnan(row.epsilon) else f"({row.epsilon:g},{NO_BREAK}{row.delta:g})"
 
@@ -365,7 +343,7 @@ TABLE_3A = _accuracies(
     ADVANTAGE,
     _minutes,
 )
-_CIFAR10 = _accuracies(
+CIFAR10 = _accuracies(
     "{which}: accuracy on CIFAR-10. Advantage: the largest advantage of any membership"
     " test that the guarantee of the run allows. If the least sigma has not been"
     " computed yet, it is the largest advantage that the budget allows. The hours are"
@@ -374,33 +352,6 @@ _CIFAR10 = _accuracies(
     ADVANTAGE,
     _hours,
 )
-REDUCED = Table(
-    "CIFAR-10 at a reduced scale, which is not the paper's: a network with five"
-    " convolutions, 30 epochs for bagging and 2 for DP-SGD. Mean accuracy and standard"
-    " deviation after training from scratch (on 10,000 test images) and from a model of"
-    " CIFAR-100 (on 9,000 test images).",
-    Column("method", text=_reduced_method),
-    Column("advantage_scratch", "advantage", "{:.4f}"),
-    mean_and_std("reproduced_scratch", "from scratch", std="std_scratch"),
-    Column("seeds_scratch", "seeds"),
-    mean_and_std("reproduced_tuned", "from CIFAR-100", std="std_tuned"),
-    Column("seeds_tuned", f"seeds{NO_BREAK}"),
-)
-
-
-def show_cifar10(table: pd.DataFrame, *, public: str | None = None) -> Any:
-    """Table 2b, or, with the public model that Case II started from, Table 3b as the
-    chapter shows it.
-    """
-    which = (
-        "Table 2b of the paper, from scratch"
-        if public is None
-        else f"Table 3b of the paper, from {STARTS[public]}"
-    )
-    plain, private = grids.GPU
-    return _CIFAR10(table, which=which, plain=plain, private=private)
-
-
 # of runs that differ in seeds
 KEYS = ["subsample", "width", "sigma", "batch_size", "epochs", "queries", "answers"]
 # what the noise of DP-SGD at equal exposure is calibrated to
@@ -658,33 +609,7 @@ def _accuracy(rows: pd.DataFrame) -> pd.Series:
     return rows["accuracy"].astype(float)
 
 
-def _accuracies_of(name: str, heading: str = "") -> Column:
-    return mean_and_std(name, heading, std=f"{name}_std")
-
-
 EXPOSED = (Column("subsample", "k", "{:,}"), Column("advantage", "pi", "{:.4f}"))
-EQUAL_EXPOSURE = Table(
-    "Test accuracy (mean and standard deviation over seeds). Bagging trains a network"
-    " on k records, and DP-SGD trains on all records for ten epochs. DP-SGD has the"
-    " same advantage as bagging, or the same true-positive rate at 0.1 % false"
-    " positives.",
-    *EXPOSED,
-    _accuracies_of("bagging"),
-    _accuracies_of("softmax_advantage", "softmax, equal advantage"),
-    _accuracies_of("softmax_tpr", "softmax, equal true-positive rate"),
-    _accuracies_of("network_advantage", "network, equal advantage"),
-    _accuracies_of("network_tpr", "network, equal true-positive rate"),
-)
-HANDCRAFTED = Table(
-    "Test accuracy on histograms of oriented gradients, which are a fixed function of"
-    " each image. Bagging trains logistic regression on k records, and DP-SGD trains"
-    " softmax regression on all records for ten epochs. DP-SGD has the same advantage"
-    " as bagging, or the same true-positive rate at 0.1 % false positives.",
-    *EXPOSED,
-    _accuracies_of("bagging_hog", "bagging"),
-    _accuracies_of("hog_advantage", "DP-SGD, equal advantage"),
-    _accuracies_of("hog_tpr", "DP-SGD, equal true-positive rate"),
-)
 _MODELS = {
     "softmax": "softmax",
     "network": "network",
@@ -925,15 +850,6 @@ def differences(replacement: pd.DataFrame) -> list[Mean]:
     ]
 
 
-def reduced_orderings(table: pd.DataFrame) -> pd.DataFrame:
-    """What the rows of the reduced scale say: see :func:`judged`."""
-
-    def start(name: str) -> pd.DataFrame:
-        return table.rename(columns=lambda column: column.removesuffix(f"_{name}"))
-
-    return judged("reduced", {name: start(name) for name in ("scratch", "tuned")})
-
-
 def method(table: pd.DataFrame, name: str, variant: str = "") -> pd.DataFrame:
     """Lines of a table that are of one method."""
     return table[(table["method"] == name) & (table["variant"] == variant)]
@@ -1106,7 +1022,4 @@ SHOWN = (
 ORDERINGS = Table(
     "Ordering claims of the paper, judged on our results by the rule of this book.",
     SHOWN,
-)
-REDUCED_ORDERINGS = Table(
-    "Orderings at the reduced scale, judged by the rule of this book.", SHOWN
 )

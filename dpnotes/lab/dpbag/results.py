@@ -569,39 +569,3 @@ OWN = Table(
     Column("auroc", "AUROC", "{:.3f}"),
     "seeds",
 )
-COMPARED = Table(
-    "Variants at equal epsilon and delta = 1e-5: number of labels, fraction of correct"
-    " labels, and accuracy and AUROC of the student (mean and standard deviation over"
-    " runs). Personalised DPBag has no guarantee and is shown only for comparison.",
-    Column("method", "variant", text=variant_name),
-    Column("guarantee", labels={"per-instance": "none"}),
-    (
-        _text("n_teachers", "n", "{:.0f}"),
-        _text("k", "", "{:.0f}"),
-        _text("epsilon", "", "{:g}"),
-    ),
-    (Column("labels", format="{:.0f}"), Column("label_accuracy", "correct", "{:.1%}")),
-    mean_and_std("accuracy", std="accuracy_std", formats=("{:.3f}", "{:.3f}")),
-    mean_and_std("auroc", "AUROC", std="auroc_std", formats=("{:.3f}", "{:.3f}")),
-)
-EFFECT = Table(
-    "Effect of many partitions under tight accounting at delta = 1e-5. 'Correct' is the"
-    " fraction of correct labels with one partition. The other columns give the changes"
-    " of this fraction and of the student's AUROC with the largest number of"
-    " partitions, and the standard errors of the changes over runs, in percentage"
-    " points.",
-    (
-        Column("n_teachers", "n"),
-        Column("epsilon", format="{:g}"),
-        Column("labels", format="{:.0f}"),
-    ),
-    Column("correct_fraction", "correct", "{:.1%}"),
-    (
-        Column("label_gain", "change", "{:+.2f}"),
-        Column("label_gain_se", "error", "{:.2f}"),
-    ),
-    (
-        Column("auroc_gain", "AUROC, change", "{:+.2f}"),
-        Column("auroc_gain_se", "AUROC, error", "{:.2f}"),
-    ),
-)

@@ -16,7 +16,6 @@ from dpnotes.lab._experiment import paper_table
 # of the logistic loss where the norm of x is at most 1 and a bias is learnt
 LIPSCHITZ = 2**0.5
 SMOOTHNESS = 0.5  # the same: a quarter of the squared norm of (x, 1)
-HALF_DIGIT = 5e-4  # sensitivities and sigmas are printed to three decimals
 # fields of a task after its name, as the file of the printed values calls them
 QUANTITIES = (
     *("n_train", "dimension", "batch_size", "learning_rate", "convergence_batches"),
@@ -82,16 +81,6 @@ class Task(
         return sgd_sensitivity(
             **loss, batch_size=self.batch_size, epochs=epochs, analysis=analysis
         )
-
-    def ratio_range(self) -> tuple[float, float]:
-        """Compute the least and the largest sensitivity / sigma that the printed
-        digits allow.
-        """
-        low, high = (
-            (self.sensitivity + off) / (self.sigma - off)
-            for off in (-HALF_DIGIT, HALF_DIGIT)
-        )
-        return low, high
 
 
 @cache

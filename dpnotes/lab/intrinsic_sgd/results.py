@@ -412,21 +412,7 @@ def with_difference(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(difference=rows["reproduced"] - rows["published"])
 
 
-def by_initial(rows: pd.DataFrame, keys: list[str], values: list[str]) -> pd.DataFrame:
-    """Both initialisations side by side: a row for each of ``keys``, columns
-    ``<value>of_varied``, ``<value>_fixed``.
-    """
-    varied, fixed = (
-        matching(rows, initial=initial)
-        .set_index(keys)[values]
-        .add_suffix(f"_{initial}")
-        for initial in INITIALS
-    )
-    return varied.join(fixed).reset_index()
-
-
 TASK = Column("dataset", "task", text=lambda row: task_name(row.dataset))
-SENSITIVITY = Column("sensitivity", labels={"none": ""})
 RECORD = Column("record", labels=RECORDS)
 BESIDE_EPSILON = columns(
     "{:.2f}",

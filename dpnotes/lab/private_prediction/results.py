@@ -175,25 +175,6 @@ NOISE = Table(
     Column("answers", "answers B"),
     columns("{:.2f}", "exact", "published", "ratio"),
 )
-RATIO = Column("ratio", format="{:.1f}")
-REGULARISERS = Table(
-    "Regulariser rho that loss perturbation needs at epsilon = 1 and delta = 0, if half"
-    " of epsilon is set aside for the change of volume.",
-    Column("n_classes", "classes C"),
-    Column("published", "", "{:.0f}"),
-    Column("least", "", "{:.3f}"),
-    RATIO,
-)
-LOSS_NOISE = Table(
-    "Standard deviation of an entry of the random linear term in loss perturbation, at"
-    " epsilon = {epsilon:g}, for {n:,} records, {d} features and {n_classes} classes."
-    " The three analyses are the paper's, one with better constants that, like the"
-    " paper, sets half of epsilon aside for the change of volume, and the tight one.",
-    columns("{:g}", l2="lambda", delta="delta"),
-    columns("{:.2f}", "published", split="half for the volume", tight="tight"),
-    columns("{:.1f}", ratio="published / tight"),
-    columns("{:.4f}", volume="volume, of epsilon"),
-)
 ATTACK = Table(
     "Membership test on one answer of a soft vote of four models. The answer is claimed"
     " to be (1, 0)-private.",
@@ -210,38 +191,6 @@ NETWORKS = Table(
     "answers",
     Column("accuracy", format="{:.2%}", gap=GAP),
 )
-CLIPPING = Table(
-    "Candidates for the clipping norm of DP-SGD in Figure 7: accuracy on the last"
-    " 10,000 training images after ten epochs on the other 40,000. The noise is the"
-    " noise of a full training run at epsilon = 1.",
-    Column("clipping_norm", "clipping norm", format="{:g}"),
-    mean_and_std("accuracy"),
-    "seeds",
-    Column("chosen", labels={True: "yes", False: ""}),
-)
-
-
-def clipping_norms(rows: pd.DataFrame) -> pd.DataFrame:
-    """Held-out accuracy of each clipping norm, and the one that the rule chooses: the
-    best mean of a whole grid.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Of ``private_prediction_network_settings``; a row that was not run has no
-        accuracy.
-
-    Returns
-    -------
-    DataFrame
-        Columns clipping_norm, accuracy (mean), std, seeds (how many were run), chosen.
-    """
-    found = rows.reindex(columns=["clipping_norm", "accuracy"]).astype(float)
-    groups = found.groupby("clipping_norm")["accuracy"]
-    table = groups.agg(accuracy="mean", std="std", seeds="count").reset_index()
-    # a best of a part of the grid is no choice
-    whole = bool(found["accuracy"].notna().all())
-    return table.assign(chosen=whole & (table["accuracy"] == table["accuracy"].max()))
 
 
 def noise_by_answers(
@@ -280,27 +229,6 @@ def noise_by_answers(
             "published_lead": odds / each(beta, "published"),
         }
     ).assign(ratio=lambda table: table["published"] / table["exact"])
-
-
-def volume_regularisers(classes: Sequence[int], *, epsilon: float) -> pd.DataFrame:
-    """Rho of loss perturbation, published and by rank and trace of the Hessian, with
-    half of epsilon for the volume.
-
-    Returns
-    -------
-    DataFrame
-        Columns n_classes, published, least, ratio.
-    """
-    table = pd.DataFrame({"n_classes": classes})
-    for name, analysis in {"published": "published", "least": "split"}.items():
-        noises = [
-            accounting.objective_perturbation(
-                epsilon, n_classes=count, analysis=analysis
-            )
-            for count in classes
-        ]
-        table[name] = [noise.regulariser for noise in noises]
-    return table.assign(ratio=table["published"] / table["least"])
 
 
 def loss_noise(

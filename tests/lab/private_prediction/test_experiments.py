@@ -12,14 +12,12 @@ import pandas as pd
 import pytest
 
 from dpnotes import accounting, methods
-from dpnotes.lab import experiments
 from dpnotes.lab._shared import as_codes
 from dpnotes.lab.experiments import paper_table
 from dpnotes.lab.private_prediction import (
     experiments as chapter,
     grids,
     networks,
-    results,
     runs,
 )
 from dpnotes.lab.private_prediction.grids import GRIDS, METHODS, point
@@ -233,20 +231,6 @@ def test_the_clipping_norm_is_chosen_on_held_out_rows(images, monkeypatch):
         1.0, 1e-5, sample_rate=12 / 36, steps=6, accountant="pld"
     )
     assert row["accuracy"] in np.arange(13) / 12
-    grid = grids.network_settings()
-    rows = pd.DataFrame(grid).assign(
-        accuracy=[0.3, 0.3, 0.3, 0.2, 0.5, 0.5, 0.9, 0.0, 0.0, 0.1, 0.1, 0.1]
-    )
-    table = results.clipping_norms(rows)
-    # the best mean, not the best seed
-    assert table.query("chosen")["clipping_norm"].tolist() == [0.1]
-    assert not results.clipping_norms(
-        rows.assign(accuracy=rows["accuracy"].replace(0.9, np.nan))
-    )["chosen"].any()
-    # the norm in use is that of the stored rows, once all are there
-    stored = experiments.rows("private_prediction_network_settings")
-    used = results.clipping_norms(stored).query("chosen")
-    assert used["clipping_norm"].tolist() in ([], [grids.CLIPPING_NORM])
 
 
 def made_up(accuracy, **changed):
