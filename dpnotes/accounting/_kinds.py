@@ -30,9 +30,9 @@ kind                overrides                                               fami
 =================== ======================================================= =========
 GroupRelease        rough, ceiling
 LossDistribution
-MixtureRelease      renyi, ceiling
+MixtureRelease      renyi, ceiling, group
 ExchangeRelease
-OverlapRelease
+OverlapRelease      group
 PerturbedLoss
 SampleRelease       epsilon, tradeoff, renyi, ceiling, merged, group        samples
 - SampleGroup
@@ -151,6 +151,8 @@ class Release(ABC):
     @cached_property
     def pure_from(self) -> float:
         """Least epsilon at which delta is 0, infinite if there is none."""
+        if self.never_pure:
+            return math.inf
         return float(self.epsilon(np.zeros(())))
 
     def tradeoff(self, alpha: Floats) -> Floats:
@@ -216,19 +218,34 @@ class GroupRelease(Release):
 
     Two data sets that differ in several records are connected by steps of one record,
     and each step may add or remove a record. So every step counts in its worse
-    direction, and the bound is the same in both directions.
+    direction, and the bound is the same in both directions. Where the mechanism sees a
+    sample, ``unsampled`` is the guarantee for the group if the sample held all of it.
     """
 
     symmetric = bounds_only = True
 
-    def __init__(self, once: Release, size: int) -> None:
+    def __init__(
+        self, once: Release, size: int, unsampled: Release | None = None
+    ) -> None:
         self._once = once
         self._size = size
+        self._unsampled = unsampled
         self.never_pure = once.never_pure
 
+    @cached_property
+    def _last(self) -> float:
+        """Level of one record up to which the doubles tell its delta from 0."""
+        # a delta of 0 is none that was rounded
+        if math.isfinite(self._once.pure_from):
+            return math.inf
+        known = partial(self._once.worst, rough=True)
+        return float(smallest_epsilon(known, np.array(UNLIKELY)))
+
     def delta(self, epsilon: Floats, direction: str, *, rough: bool = False) -> Floats:
-        # every step of one record is made at this level
-        each = epsilon / self._size
+        # Every step of one record is made at this level. Beyond the last one the factor
+        # would multiply a delta that was rounded to 0; delta falls with epsilon, so the
+        # bound at the last level holds there, too.
+        each = np.minimum(epsilon / self._size, self._last)
         with np.errstate(over="ignore", invalid="ignore"):
             delta = self._once.worst(each, rough=rough)
             factor = np.exp(np.arange(self._size) * each[..., None]).sum(-1)
@@ -236,6 +253,8 @@ class GroupRelease(Release):
         # total variation distances add: a second bound, better at a small epsilon
         at_zero = self._once.worst(np.zeros(()), rough=rough)
         best = np.minimum(found, self._size * at_zero)
+        if self._unsampled is not None:
+            best = np.minimum(best, self._unsampled.worst(epsilon, rough=rough))
         return floats(np.minimum(best, 1.0))
 
     def rough(self, epsilon: Floats, direction: str) -> Floats:
@@ -526,12 +545,14 @@ class LevelsRelease(Release):
         levels = []
         for epsilon, delta, times in self.levels:
             # sum of e^(i epsilon) over i < size
-            factor = math.exp(min(LARGEST_EXPONENT, (size - 1) * epsilon))
-            if epsilon == 0:
-                factor = size
-            else:
+            factor = float(size)
+            if epsilon > 0:
+                # beyond the doubles it is infinite, and every delta grows to 1
+                grown = (size - 1) * epsilon
+                factor = math.exp(grown) if grown < LARGEST_EXPONENT else math.inf
                 factor *= math.expm1(-size * epsilon) / math.expm1(-epsilon)
-            levels.append((size * epsilon, min(1.0, delta * factor), times))
+            lost = min(1.0, delta * factor) if delta else 0.0
+            levels.append((size * epsilon, lost, times))
         return LevelsRelease(tuple(levels))
 
 

@@ -17,6 +17,8 @@ from dpnotes import _validation as check
 from dpnotes._validation import Floats, floats
 from dpnotes.accounting._curves import LARGEST_EXPONENT
 from dpnotes.accounting._kinds import (
+    GaussianRelease,
+    GroupRelease,
     LevelsRelease,
     Release,
     SampleRelease,
@@ -86,6 +88,9 @@ class MixtureRelease(Release):
         level, lost = self.base.ceiling()
         return amplified(level, self.rate), self.rate * lost
 
+    def group(self, size: int) -> Release:
+        return GroupRelease(self, size, self.base.group(size))
+
 
 class ExchangeRelease(Release):
     """Base mechanism on a sample of fixed size, for replace-one adjacency.
@@ -139,6 +144,10 @@ class OverlapRelease(Release):
             inner, np.exp(finite - inner), self._mu, -self._mu
         )
         return np.where(np.isfinite(epsilon), found, 0.0)
+
+    def group(self, size: int) -> Release:
+        # two records of a replacement are two clip norms apart
+        return GroupRelease(self, size, GaussianRelease(2 * self._mu * size))
 
 
 def _against_two(epsilon: Floats, weight: Floats, u: float, w: float) -> Floats:

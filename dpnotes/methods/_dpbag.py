@@ -132,7 +132,8 @@ class DPBag(StudentVote):
         Device of the accountant and of the default teachers: a PyTorch device, or
         ``"auto"``.
     random_state : int, RandomState instance or None
-        Seed of the shards and of the learners.
+        Seed of the learners and, unless the adjacency is ``"add-remove"``, of the
+        shards.
     noise_seed : int, optional
         See :class:`PrivateClassifier`.
 
@@ -266,7 +267,7 @@ class DPBag(StudentVote):
             (records.n + 1, self.n_partitions),
             n_chunks=n_teachers,
             scheme=self.partitions,
-            seed=derived_seed(seed, 2),
+            seed=derived_seed(self._seed_of_shards(randomness), 2),
         )
         learner = self._student_learner(LogisticRegression(max_iter=1000))
         default = LogisticTeachers(device=self.device)

@@ -81,7 +81,8 @@ class FilteredVote(TeacherVote):
     device : str
         Device of the default teachers: a PyTorch device, or ``"auto"``.
     random_state : int, RandomState instance or None
-        Seed of the shards and of the learners.
+        Seed of the learners and, unless the adjacency is ``"add-remove"``, of the
+        shards.
     noise_seed : int, optional
         See :class:`PrivateClassifier`.
 
@@ -195,7 +196,7 @@ class FilteredVote(TeacherVote):
             chunks,
             (records.n, k),
             n_chunks=n_teachers,
-            seed=derived_seed(seed, 2),
+            seed=derived_seed(self._seed_of_shards(randomness), 2),
         )
         default = LogisticTeachers(device=self.device)
         teachers = self._teach(records, cut.subsets(), default=default, seed=learn_seed)

@@ -103,7 +103,8 @@ class PATE(StudentVote):
     n_jobs : int or None
         Number of joblib workers for scikit-learn teachers.
     random_state : int, RandomState instance or None
-        Seed of the shards and of the learners.
+        Seed of the learners and, unless the adjacency is ``"add-remove"``, of the
+        shards.
     noise_seed : int, optional
         See :class:`PrivateClassifier`.
 
@@ -207,7 +208,11 @@ class PATE(StudentVote):
         randomness = self._randomness()
         seed = randomness.learning
         partition = partitions_of(
-            records.n, shards, (records.n,), n_chunks=n_teachers, seed=seed
+            records.n,
+            shards,
+            (records.n,),
+            n_chunks=n_teachers,
+            seed=self._seed_of_shards(randomness),
         )
         learner = self._student_learner(DecisionTreeClassifier())
         # teachers and the student get seeds of their own

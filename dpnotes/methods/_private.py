@@ -205,8 +205,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         different numbers, are treated as a numeric target. They raise an error, because
         only classification is supported.
     random_state : int, RandomState instance or None
-        Seed of the random choices that the guarantee does not need: those of learners,
-        shards and students.
+        Seed of the random choices that the guarantee does not need: those of learners
+        and students, and of shards where the number of records is public.
     noise_seed : int, optional
         By default, the noise and all other randomness that the guarantee needs come
         from the operating system, fresh for each fit, answer and copy. A seed makes

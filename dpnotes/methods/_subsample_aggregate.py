@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from dpnotes import accounting, learners
 from dpnotes._validation import Features, Integers, at_least_one, one_of
 from dpnotes.accounting import ADJACENCIES, soft_vote_beta
-from dpnotes.mechanisms import Partitions, soft_vote, stream
+from dpnotes.mechanisms import Partitions, draw_partitions, soft_vote, stream
 from dpnotes.methods._answers import InferenceBudget, derived_seed
 from dpnotes.methods._linear_estimators import checked_epsilon_delta, guarantee_text
-from dpnotes.methods._private import Fitted, Learned, Records
+from dpnotes.methods._private import PROTECTS_N, Fitted, Learned, Records
 from dpnotes.methods._teachers import (
     Ensemble,
     Teachers,
@@ -190,7 +190,8 @@ class SubsampleAggregate(Ensemble):
         Device of the default learner: a PyTorch device, or ``"auto"`` for the GPU if
         there is one.
     random_state : int, RandomState instance or None
-        Seed of the shards and of the learners.
+        Seed of the learners and, unless the adjacency is ``"add-remove"``, of the
+        shards.
     noise_seed : int, optional
         See :class:`PrivateClassifier`.
 
@@ -293,6 +294,14 @@ class SubsampleAggregate(Ensemble):
                 "shards must be None for adjacency='replace-one': a replaced record may"
                 " change two shards"
             )
+        if shards is None and self.adjacency == PROTECTS_N:
+            drawn = draw_partitions(
+                records.n,
+                n_chunks=at_least_one("n_models", self.n_models),
+                n_partitions=1,
+                seed=self._seed_of_shards(randomness),
+            )
+            shards = drawn.chunk
         teachers = fit_shards(
             records.X,
             records.codes,

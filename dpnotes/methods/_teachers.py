@@ -30,6 +30,7 @@ from dpnotes._validation import (
     jobs,
 )
 from dpnotes.mechanisms import Partitions, draw_partitions
+from dpnotes.methods._answers import Randomness, secret_seed
 from dpnotes.methods._private import PROTECTS_N, PrivateClassifier, Records
 
 # by default a model has so many records of each class, where classes are equally
@@ -374,6 +375,16 @@ class Ensemble(PrivateClassifier):
 
     estimator: Any = None
     n_jobs: int | None = None
+
+    def _seed_of_shards(self, randomness: Randomness) -> int:
+        """Seed of the draw of shards.
+
+        A record that leaves moves all later ones to other places of the draw. Where
+        that must not show, nobody may know the draw, so ``random_state`` has no say.
+        """
+        if getattr(self, "adjacency", None) == PROTECTS_N:
+            return secret_seed(self.noise_seed)
+        return randomness.learning
 
     def _teach(
         self, records: Records, subsets: Any, *, default: Any, seed: int

@@ -11,8 +11,10 @@ import re
 
 import numpy as np
 import pytest
+import scipy
 from dp_accounting.pld import privacy_loss_distribution as pld
 from hypothesis import given, settings, strategies as st
+from scipy import special
 
 from dpnotes.accounting import (
     PrivacyProfile,
@@ -400,6 +402,56 @@ def test_groups_of_records():
     )
     with pytest.raises(ValueError, match="size must be >= 1"):
         gaussian(sigma=1.0).group(0)
+
+
+def sampled_group(size, rate, mu, epsilon, *, exchanged):
+    """Deltas of a group that shifts a sum by mu for each of its records in a Poisson
+    sample (exchanged: by -mu in the other data set), by integration.
+    """
+    z = np.linspace(-size * mu - 10, size * mu + 10, 10_001)
+    counts = np.arange(size + 1)
+    log_weights = scipy.stats.binom.logpmf(counts, size, rate)[:, None]
+    # common factors of both densities are left out until the end
+    log_densities = []
+    for shifts in (mu * counts, -mu * counts if exchanged else 0 * counts):
+        parts = log_weights - (z - shifts[:, None]) ** 2 / 2
+        log_densities.append(special.logsumexp(parts, axis=0))
+    density = np.exp(log_densities[0]) / math.sqrt(2 * math.pi)
+    losses = log_densities[0] - log_densities[1]
+    above = np.maximum(losses - epsilon[:, None], 0.0)
+    return np.trapezoid(density * -np.expm1(-above), z)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize(
+    ("size", "rate", "mu"),
+    [(2, 0.3, 1.0), (5, 0.1, 2.0), (9, 0.5, 10.0), (20, 0.9, 3.0), (80, 0.9, 1.0)],
+)
+def test_a_group_in_a_sample_is_bounded_where_one_record_has_no_delta_left(
+    size, rate, mu, adjacency
+):
+    """The doubles round the delta of one record to 0 before it is multiplied by the
+    factor of a group, which may be as large.
+    """
+    once = dp_sgd(
+        noise_multiplier=1 / mu, sample_rate=rate, steps=1, adjacency=adjacency
+    )
+    group = once.group(size)
+    most = (size * mu) ** 2 + 10 * size * mu
+    epsilon = np.linspace(0.0, most, 40)
+    found = group.delta(epsilon)
+    assert (np.diff(found) <= 0).all()
+    exchanged = adjacency == "replace-one"
+    truth = sampled_group(size, rate, mu, epsilon, exchanged=exchanged)
+    assert (found >= truth * (1 - 1e-6) - 1e-12).all()
+
+
+@pytest.mark.parametrize(
+    "once", [approximate(800.0, 1e-310), approximate(390.0, 5e-324).group(2)]
+)
+def test_a_group_may_grow_any_delta_to_one(once):
+    assert once.group(3).delta(2400.0) == 1.0
+    assert pure(800.0).group(3).delta(2400.0) == 0.0
 
 
 @pytest.mark.parametrize(("given", "to"), list(itertools.permutations(ADJACENCIES, 2)))

@@ -12,7 +12,7 @@ import random
 import signal
 import threading
 import warnings
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -709,6 +709,39 @@ def test_a_teacher_draws_nothing_that_another_one_decides():
     assert not set(sum(own[0], ())) & set(sum(own[1], ()))
     others = [(model.draws_, model.told_) for model in (many.models[1], few.models[1])]
     assert others[0] == others[1]
+
+
+class Witness(ClassifierMixin, BaseEstimator):
+    """A learner that notes which records each of its fits sees."""
+
+    seen: ClassVar[list[frozenset[float]]] = []
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.seen.append(frozenset(X[:, 0].tolist()))
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+
+
+@pytest.mark.parametrize(("name", "given"), TAUGHT)
+def test_a_seed_tells_no_shards_of_a_table_whose_size_is_protected(
+    name, given, monkeypatch
+):
+    """A record that leaves moves all later ones to other places of the draw: with a
+    draw that is known, all teachers would change.
+    """
+    known = set(X[:, 0].tolist())
+    drawn = []
+    for _ in range(2):
+        monkeypatch.setattr(Witness, "seen", [])
+        estimator(name)(X, Y, estimator=Witness(), random_state=STATE, **given)
+        drawn.append({shard for shard in Witness.seen if shard <= known})
+    # the draws of bagging are its guarantee, under every adjacency
+    hidden = given["adjacency"] == "add-remove" or name == "Bagging"
+    assert drawn[0]
+    assert (drawn[0] != drawn[1]) == hidden
 
 
 class Remembers:
