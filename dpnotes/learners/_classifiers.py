@@ -280,8 +280,7 @@ class NetworkClassifier(ManyClassifier):
         :func:`dpnotes.learners.convolutional_network`.
     hidden : sequence of int
         Widths of the hidden layers of ``"mlp"``.
-    epochs, batch_size, learning_rate, optimizer, momentum, weight_decay, schedule,
-    augmentation
+    epochs, batch_size, learning_rate, optimizer, momentum, schedule, augmentation
         See :func:`dpnotes.learners.fit_networks`.
     initial, new_last_layer, engine, checkpoint, device
         See :func:`dpnotes.learners.fit_networks`.
@@ -316,7 +315,6 @@ class NetworkClassifier(ManyClassifier):
     learning_rate: float = 1e-3
     optimizer: str = "adam"
     momentum: float = 0.9
-    weight_decay: float = 0.0
     schedule: Schedule = None
     augmentation: str | None = None
     initial: Mapping[str, Tensor] | None = None

@@ -109,19 +109,15 @@ class Optimizer:
     kind : {"adam", "momentum", "sgd"}
     momentum : float in [0, 1)
         Momentum of the kind ``"momentum"``.
-    weight_decay : float, >= 0
-        Multiple of the weights that is added to the gradient.
     """
 
     kind: str
     momentum: float = 0.9
-    weight_decay: float = 0.0
 
     def __post_init__(self) -> None:
         check.one_of("optimizer", self.kind, OPTIMIZERS)
         why = "the steps would not decay"
         check.real("momentum", self.momentum, high=1.0, below=why)
-        check.real("weight_decay", self.weight_decay)
 
     def over(self, parameters: Iterable[Any]) -> torch.optim.Optimizer:
         """Make the optimizer of parameters or groups of parameters; the caller sets the
@@ -130,11 +126,10 @@ class Optimizer:
         A fused optimizer works entry by entry, so models that are stacked in one tensor
         remain independent.
         """
-        how: Any = {"weight_decay": self.weight_decay, "fused": True}
         if self.kind == "adam":
-            return torch.optim.Adam(parameters, **how)
+            return torch.optim.Adam(parameters, fused=True)
         momentum = self.momentum if self.kind == "momentum" else 0.0
-        return torch.optim.SGD(parameters, lr=1.0, momentum=momentum, **how)
+        return torch.optim.SGD(parameters, lr=1.0, momentum=momentum, fused=True)
 
 
 class Checkpoint(Protocol):

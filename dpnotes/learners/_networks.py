@@ -128,7 +128,6 @@ def fit_networks(
     learning_rate: float,
     optimizer: str = "adam",
     momentum: float = 0.9,
-    weight_decay: float = 0.0,
     schedule: Schedule = None,
     augmentation: str | None = None,
     initial: Mapping[str, Tensor] | None = None,
@@ -173,8 +172,6 @@ def fit_networks(
         defaults for the settings that are not given here.
     momentum : float in [0, 1)
         Momentum of the optimizer ``"momentum"``.
-    weight_decay : float, >= 0
-        Multiple of the weights that is added to the gradient.
     schedule : mapping of int to float, optional
         Schedule ``{epoch: factor}`` of factors of the learning rate: each factor holds
         from its epoch on, and the factor is 1 before the first such epoch.
@@ -285,7 +282,7 @@ def fit_networks(
         dtype,
         check.at_least("batch_size", batch_size, 1),
         rates,
-        Optimizer(optimizer, momentum, weight_decay),
+        Optimizer(optimizer, momentum),
         augmentation,
         checkpoint,
     )

@@ -156,7 +156,6 @@ def test_a_stopped_training_goes_on_bit_for_bit(name):
         ("convolutional, adam", {"seed": 6}),
         ("convolutional, adam", {"first": 1}),
         ("convolutional, adam", {"learning_rate": 0.03}),
-        ("convolutional, adam", {"weight_decay": 0.1}),
         ("convolutional, adam", {"augmentation": None}),
         ("mlp, batched", {"engine": "loop"}),
         ("mlp, batched", {"images": IMAGES + np.float32(1e-6)}),

@@ -432,10 +432,6 @@ BAD = {
         ({"learning_rate": -1.0}, "learning_rate must be > 0"),
         ({"momentum": 1.0}, "momentum must be < 1, got momentum=1.0"),
         (
-            {"weight_decay": -1e-4},
-            "weight_decay must be >= 0, got weight_decay=-0.0001",
-        ),
-        (
             {"augmentation": "flip"},
             "augmentation must be None or 'crop-flip', got augmentation='flip'",
         ),
