@@ -13,7 +13,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
 
 import numpy as np
 import scipy
@@ -218,16 +217,3 @@ def cut_ends(masses: Floats, cut: float) -> tuple[int, Floats, float]:
     if low and len(kept):
         kept[0] += below[low - 1]
     return low, kept, float(above[high - 1]) if high else 0.0
-
-
-def to_library(halves: tuple[Losses, Losses]) -> Any:
-    """Make a ``PrivacyLossDistribution`` of dp_accounting from the losses of outputs
-    with the record and without it.
-    """
-    from dp_accounting.pld import pld_pmf, privacy_loss_distribution as pld
-
-    pmfs = [
-        pld_pmf.DensePLDPmf(half.interval, half.first, half.masses, half.infinite, True)
-        for half in halves
-    ]
-    return pld.PrivacyLossDistribution(*pmfs)

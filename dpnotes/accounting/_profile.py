@@ -27,10 +27,8 @@ from dpnotes.accounting._kinds import (
     GaussianRelease,
     Release,
     Terms,
-    losses_of,
     together,
 )
-from dpnotes.accounting._losses import to_library
 
 ADJACENCIES = ("add-remove", "zero-out", "replace-one")
 STATUSES = ("proved", "assumption", "per-instance", "conjecture", "refuted")
@@ -491,30 +489,6 @@ class PrivacyProfile:
         if found.failure > 0:
             return like_input(np.full(orders.shape, np.inf))
         return like_input(floats(found.curve(orders)))
-
-    def dominating(self) -> Any:
-        """Privacy loss distribution that dominates the mechanism in both directions;
-        its rounding never lowers a delta.
-
-        Returns
-        -------
-        dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-            Distribution whose "remove" half is the loss of the output *with* the
-            record. Losses lie on a grid whose step is at most a fiftieth of their
-            standard deviation.
-
-        Source
-        ------
-        Zhu, Dong and Wang (2022): every curve delta(epsilon) is the curve of some pair
-        of distributions.
-
-        Examples
-        --------
-        >>> from dpnotes.accounting import gaussian
-        >>> round(gaussian(sigma=1.0).dominating().get_epsilon_for_delta(1e-5), 2)
-        4.38
-        """
-        return to_library(losses_of(self._release.terms()))
 
     def group(self, size: int) -> PrivacyProfile:
         """Guarantee for data sets that differ in up to ``size`` records.

@@ -39,7 +39,9 @@ from dpnotes.accounting._kinds import (
     ComposedRelease,
     GaussianRelease,
     LevelsRelease,
+    LossDistribution,
     Release,
+    losses_of,
 )
 from dpnotes.accounting._profile import ADJACENCIES, IMPLIED, describe
 from dpnotes.accounting._renyi import Response, laplace_rdp, sampled_gaussian_rdp
@@ -380,8 +382,8 @@ def test_renyi_divergence_of_a_curve(profile, exact):
 @pytest.mark.parametrize("name", sorted(KINDS.keys() - LOOSE))
 def test_dominating_distribution_is_never_below_the_curve(name):
     profile = KINDS[name]
-    distribution = profile.dominating()
-    deltas = distribution.get_delta_for_epsilon(EPSILONS)
+    halves = losses_of(profile._release.terms())
+    deltas = LossDistribution(halves).delta(EPSILONS, "remove")
     if isinstance(profile._release, ComposedRelease):
         profile = profile_of(profile._release.bounds[0])  # the sum of losses alone
     assert (
