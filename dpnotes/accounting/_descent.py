@@ -5,7 +5,6 @@ release of the last iterate.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
 from typing import overload
 
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpnotes import _validation as check
-from dpnotes._validation import Floats, Integers, floats
+from dpnotes._validation import Floats, Integers
 from dpnotes.accounting._calibrate import boundary, gaussian_sigma
 from dpnotes.accounting._curves import LARGEST_DELTA, largest_mu
 from dpnotes.accounting._kinds import (
@@ -25,7 +24,12 @@ from dpnotes.accounting._kinds import (
     together,
 )
 from dpnotes.accounting._profile import ADJACENCIES, PrivacyProfile, describe
-from dpnotes.accounting._renyi import Total, conversion, sampled_gaussian_rdp
+from dpnotes.accounting._renyi import (
+    Total,
+    conversion,
+    sampled_gaussian_rdp,
+    smallest,
+)
 from dpnotes.accounting._sampling import MixtureRelease, OverlapRelease
 
 ACCOUNTANTS = ("best", "pld", "rdp")
@@ -35,8 +39,6 @@ LEAST_DELTA = 1e-12  # that noise is calibrated for by loss distributions
 # then closed in on
 COARSE_SIGMAS = 2.0 ** np.arange(-24, 40)
 COARSE_ORDERS = 1 + np.logspace(-3, 6, 55)
-# orders at once, each time between the neighbours of the best; a parabola follows
-SEARCH = (9, 7, 7, 7, 7, 7)
 PRECISION = 1e-8  # in log sigma
 
 
@@ -325,7 +327,7 @@ def calibrated_rdp(
             divergence = sampled_gaussian_rdp(sigma[:, None], rate[:, None], order)
             return steps[:, None] * divergence + conversion(order, log_delta[:, None])
 
-        return _smallest(at, left, right) - epsilon
+        return smallest(at, left, right) - epsilon
 
     ends = [np.log(COARSE_ORDERS[end] - 1) for end in (left, right)]
     pairs = [each[reached] for each in (epsilon, log_delta, rate, steps, *ends)]
@@ -419,32 +421,6 @@ def _calibrated_pld(
         )
     sigma = math.exp(found)
     return min(sigma, by_rdp) if best and known else sigma
-
-
-def _smallest(curve: Callable[[Floats], Floats], left: Floats, right: Floats) -> Floats:
-    """Smallest value of ``curve`` ([pairs, orders] to the same shape) for log(order
-    - 1) between the ends, [pairs].
-    """
-    best = np.full(left.shape, np.inf)
-    # each round narrows the orders to the neighbours of the best one
-    for count in SEARCH:
-        place = left[:, None] + (right - left)[:, None] * np.linspace(0, 1, count)
-        values = curve(1 + np.exp(place))
-        index = np.clip(values.argmin(-1), 1, count - 2)[:, None]
-        three = [
-            np.take_along_axis(values, index + shift, -1)[:, 0] for shift in (-1, 0, 1)
-        ]
-        middle = np.take_along_axis(place, index, -1)[:, 0]
-        gap = (right - left) / (count - 1)
-        left = middle - gap
-        right = middle + gap
-        best = np.minimum(best, values.min(-1))
-    # the vertex of the parabola through the last three
-    bend = three[0] - 2 * three[1] + three[2]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        shift = np.clip(np.nan_to_num((three[0] - three[2]) / (2 * bend)), -1.0, 1.0)
-    vertex = curve(1 + np.exp(middle + shift * gap)[:, None])[:, 0]
-    return floats(np.minimum(best, vertex))
 
 
 def _coarse_epsilon(rate: float, steps: float, log_delta: float) -> Floats:

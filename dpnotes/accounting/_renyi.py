@@ -19,9 +19,8 @@ Objective = Callable[[Floats, Floats], Floats]  # of orders and the divergences 
 
 # real orders; the best one is then searched between its neighbours
 ORDERS = 1 + np.logspace(-4, 6, 401)
-# golden sections of that bracket: the order to 1e-7, its value to rounding
-REFINEMENTS = 28
-GOLDEN = (np.sqrt(5) - 1) / 2
+ROUNDS = 5  # each at these places between the neighbours of the best order before
+PLACES = np.linspace(0, 1, 9)
 SMALL = 0.05  # below, e^x - 1 - x is computed as a series
 # standard deviations beyond the outermost peaks, z = 0 and z = a: what lies further out
 # is below e^-72
@@ -119,7 +118,7 @@ def best_order(
 ) -> Floats:
     """Smallest value of ``objective(alpha, curve(alpha))`` over real orders.
 
-    The objective takes orders of shape [orders] or [*shape, 1], and returns values that
+    The objective takes orders of shape [orders] or [*shape, orders], and returns values that
     broadcast to [*shape, orders].
     """
     # a grid first: the objective can have several local minima
@@ -129,35 +128,43 @@ def best_order(
     best = np.take_along_axis(values, index, -1)
     if not refine:
         return floats(best[..., 0])
-    # golden sections in log(alpha - 1), between the neighbours of the best of the grid
-    low = np.log(ORDERS[np.maximum(index - 1, 0)] - 1)
-    high = np.log(ORDERS[np.minimum(index + 1, len(ORDERS) - 1)] - 1)
-    left = high - GOLDEN * (high - low)
-    right = low + GOLDEN * (high - low)
+    # then between the neighbours of the best of the grid
+    left = ORDERS[np.maximum(index - 1, 0)]
+    right = ORDERS[np.minimum(index + 1, len(ORDERS) - 1)]
 
-    def value_at(place: Floats) -> Floats:
-        alpha = 1 + np.exp(place)
-        return objective(alpha, curve(alpha))
+    def at(alpha: Floats) -> Floats:
+        values = objective(alpha, curve(alpha))
+        return np.where(np.isnan(values), np.inf, values)
 
-    f_left = value_at(left)
-    f_right = value_at(right)
-    for _ in range(REFINEMENTS):
-        best = np.fmin(best, np.fmin(f_left, f_right))
-        # the minimum lies on the side of the smaller value
-        smaller = f_left < f_right
-        low = np.where(smaller, low, left)
-        high = np.where(smaller, right, high)
-        step = GOLDEN * (high - low)
-        place = np.where(smaller, high - step, low + step)
-        value = value_at(place)
-        # one of the two inner points is used again, so that each round costs one value
-        kept = np.where(smaller, left, right)
-        f_kept = np.where(smaller, f_left, f_right)
-        left = np.where(smaller, place, kept)
-        right = np.where(smaller, kept, place)
-        f_left = np.where(smaller, value, f_kept)
-        f_right = np.where(smaller, f_kept, value)
-    return floats(np.fmin(best, np.fmin(f_left, f_right))[..., 0])
+    found = smallest(at, np.log(left - 1)[..., 0], np.log(right - 1)[..., 0])
+    return floats(np.minimum(best[..., 0], found))
+
+
+def smallest(curve: Callable[[Floats], Floats], left: Floats, right: Floats) -> Floats:
+    """Smallest value of ``curve`` ([..., orders] to the same shape) for log(order - 1)
+    between the ends, [...].
+    """
+    best = np.full(left.shape, np.inf)
+    # each round narrows the orders to the neighbours of the best one
+    for _ in range(ROUNDS):
+        place = left[..., None] + (right - left)[..., None] * PLACES
+        values = curve(1 + np.exp(place))
+        index = np.clip(values.argmin(-1), 1, len(PLACES) - 2)[..., None]
+        three = [
+            np.take_along_axis(values, index + shift, -1)[..., 0]
+            for shift in (-1, 0, 1)
+        ]
+        middle = np.take_along_axis(place, index, -1)[..., 0]
+        gap = (right - left) * PLACES[1]
+        left = middle - gap
+        right = middle + gap
+        best = np.minimum(best, values.min(-1))
+    # the vertex of the parabola through the last three
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bend = three[0] - 2 * three[1] + three[2]
+        shift = np.clip(np.nan_to_num((three[0] - three[2]) / (2 * bend)), -1.0, 1.0)
+    vertex = curve(1 + np.exp(middle + shift * gap)[..., None])[..., 0]
+    return floats(np.minimum(best, vertex))
 
 
 def laplace_rdp(alpha: Floats, pure: float) -> Floats:
