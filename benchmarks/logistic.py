@@ -207,13 +207,7 @@ def shadow_models(small, device):
 
 def random_models(n_models, d):
     rng = np.random.default_rng(0)
-    return LogisticModels(
-        rng.normal(size=(n_models, d)),
-        rng.normal(size=n_models),
-        np.zeros(n_models),
-        np.zeros(n_models, np.int64),
-        np.ones(n_models, bool),
-    )
+    return LogisticModels(rng.normal(size=(n_models, d)), rng.normal(size=n_models))
 
 
 def votes_on_adult(small, device):

@@ -149,9 +149,8 @@ def fit_dp_sgd_linear(
     Returns
     -------
     LogisticModels
-        Models whose ``iterations`` are the numbers of steps. The function does not test
-        whether they have converged, because the test would use the data without noise:
-        ``gradient_norm`` is NaN and ``converged`` is false.
+        Models without ``iterations``, ``gradient_norm`` and ``converged``: to test
+        whether they have converged would use the data without noise.
 
     Raises
     ------
@@ -228,14 +227,7 @@ def fit_dp_sgd_linear(
     weights = np.empty((n_models, classes, d), kind)
     intercept = np.zeros((n_models, classes), kind)
     fit_groups([group], [weights, intercept], device=where)
-    return LogisticModels(
-        weights,
-        intercept,
-        gradient_norm=np.full(n_models, np.nan, kind),
-        iterations=np.full(n_models, steps),
-        converged=np.zeros(n_models, np.bool_),
-        device=device,
-    )
+    return LogisticModels(weights, intercept, device=device)
 
 
 def fit_dp_sgd_network(

@@ -72,10 +72,10 @@ class LogisticModels(ManyModels):
         limit of the minimising sequence, for a class that a model never saw. A binary
         model that saw only one class has the intercept -inf or +inf and votes only for
         that class.
-    gradient_norm : ndarray of float, shape [M]
-        Max-norm of the gradient of the mean objective at the result.
-    iterations : ndarray of int64, shape [M]
-    converged : ndarray of bool, shape [M]
+    gradient_norm : ndarray of float, shape [M], or None
+        Of models that are fitted to a minimum, as the next two: max-norm of the gradient of the mean objective at the result.
+    iterations : ndarray of int64, shape [M], or None
+    converged : ndarray of bool, shape [M], or None
         Whether ``gradient_norm`` is within the requested tolerance.
     device : str
         Where the models answer, unless they are told otherwise.
@@ -83,9 +83,9 @@ class LogisticModels(ManyModels):
 
     weights: Features
     intercept: Features
-    gradient_norm: Features
-    iterations: Integers
-    converged: NDArray[np.bool_]
+    gradient_norm: Features | None = None
+    iterations: Integers | None = None
+    converged: NDArray[np.bool_] | None = None
     device: str = "auto"
 
     def __len__(self) -> int:

@@ -104,9 +104,6 @@ class LinearLoss:
         return learners.LogisticModels(
             np.ascontiguousarray(weights[:, :, :columns]),
             weights[:, :, columns] if self.intercept else np.zeros((R, C)),
-            gradient_norm=np.full(R, np.nan),
-            iterations=np.zeros(R, dtype=np.int64),
-            converged=np.ones(R, dtype=np.bool_),
         )
 
 

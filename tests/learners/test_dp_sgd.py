@@ -158,9 +158,8 @@ def test_equals_a_literal_loop(rows, dtype, change):
             fitted.intercept[model], expected[:, D], atol=tolerance
         )
     assert not np.array_equal(fitted.weights[0], fitted.weights[1])
-    assert fitted.iterations.tolist() == [30] * 2
     # a look at it would be one at the data without noise
-    assert np.isnan(fitted.gradient_norm).all()
+    assert fitted.gradient_norm is fitted.converged is None
 
 
 def test_shared_batches_are_those_of_model_0(rows):

@@ -272,8 +272,7 @@ def drawn(M, d, C=None):
     shape = (M, d) if C is None else (M, C, d)
     weights = rng.normal(size=shape)
     intercept = rng.normal(size=shape[:-1])
-    zeros = np.zeros(M, int)
-    return LogisticModels(weights, intercept, zeros, zeros, zeros == 0)
+    return LogisticModels(weights, intercept)
 
 
 @pytest.mark.parametrize("C", [None, 2, 5])
