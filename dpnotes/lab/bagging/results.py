@@ -617,12 +617,11 @@ _MODELS = {
     "hogs": "features, both",
 }
 STANDINGS = Table(
-    "Whether bagging is ahead of DP-SGD or behind it, by the rule of this book. A"
-    " heading names what DP-SGD trains: softmax regression or a network on pixels, or"
-    " softmax regression on handcrafted features. Bagging trains networks on pixels"
-    ' and, under "features, both", logistic regression on the same features. The'
-    " columns on the left are at equal advantage, those with TPR at equal true-positive"
-    " rate.",
+    "Whether bagging is ahead of DP-SGD or behind it, by the rule of this book. Headings"
+    " name what DP-SGD trains: softmax regression or a network on pixels, or softmax"
+    ' regression on handcrafted features. Bagging trains networks on pixels; under "both"'
+    " it uses the features, too. Exposure is equal in advantage, or in true-positive rate"
+    " (TPR).",
     EXPOSED[0],
     *(Column(f"{model}_advantage", words) for model, words in _MODELS.items()),
     *(Column(f"{model}_tpr", f"{words}, TPR") for model, words in _MODELS.items()),
