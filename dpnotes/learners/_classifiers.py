@@ -153,8 +153,6 @@ class LogisticClassifier(ManyClassifier):
     ----------
     classes_, models_, n_features_in_
         See :class:`ManyClassifier`.
-    coef_ : ndarray of float, shape [n_classes, d]
-    intercept_ : ndarray of float, shape [n_classes]
 
     Examples
     --------
@@ -174,12 +172,12 @@ class LogisticClassifier(ManyClassifier):
 
     @property
     def coef_(self) -> Features:
-        """Weights of the fitted model."""
+        """Weights of the fitted model, of shape [n_classes, d]."""
         return np.asarray(self.models_.weights[0])
 
     @property
     def intercept_(self) -> Features:
-        """Intercepts of the fitted model."""
+        """Intercepts of the fitted model, of shape [n_classes]."""
         return np.asarray(self.models_.intercept[0])
 
     def fit_many(
