@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from torch import Tensor
 
-from dpnotes._validation import Features, Integers
+from dpnotes._validation import Features
 from dpnotes.learners._devices import full_float32
 
 
@@ -54,7 +54,7 @@ class ManyModels(ABC):
         """
         return self._answers(X, device, lambda Z: Z[:, 0] if Z.shape[1] == 1 else Z.mT)
 
-    def votes(self, X: Features, *, device: str | None = None) -> Integers:
+    def votes(self, X: Features, *, device: str | None = None) -> NDArray[np.integer]:
         """Class with the largest logit for each model and row; among equal logits, the
         class with the smallest code.
 

@@ -4,6 +4,7 @@ networks.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -91,6 +92,12 @@ class Networks(ManyModels):
     def _blocks(
         self, X: Features, device: str
     ) -> Iterator[tuple[slice, slice, Tensor]]:
+        # the axes of images in another order would be read as other images
+        if X.shape[1:] not in (self._shape, (math.prod(self._shape),)):
+            raise ValueError(
+                f"X must have shape [n, {', '.join(map(str, self._shape))}] or be"
+                f" flattened, got shape {X.shape}"
+            )
         images = X.reshape(len(X), *self._shape)
         where = choose_device(device)
         # convolutions of many models at once are slower on a CPU

@@ -191,6 +191,10 @@ def test_prediction_follows_from_the_weights_whatever_is_batched(problem, monkey
         np.testing.assert_allclose(alone, together[i], atol=1e-12)
     np.testing.assert_array_equal(fitted[-1].loss, fitted.loss[19:])
     assert fitted.votes(images[:0], device="cpu").shape == (20, 0)
+    flat = images.reshape(90, -1)
+    np.testing.assert_array_equal(fitted.logits(flat, device="cpu"), together)
+    with pytest.raises(ValueError, match="got shape"):
+        fitted.votes(np.moveaxis(images, 1, -1), device="cpu")
     with pytest.raises(IndexError):
         fitted[20]
     # which does not divide the 90 rows
