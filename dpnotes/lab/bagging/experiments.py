@@ -836,6 +836,9 @@ def _scales(
 
 _BAGGED = {"accuracy": 0.01, "delta": 1e-12}
 _CASE_2 = {"accuracy": 0.02, "delta": 1e-12}
+# a single network on few images: on another kind of processor, whose sums round
+# otherwise, its accuracy moves as much as with another seed
+_REDUCED = {"accuracy": 0.04, "delta": 1e-12}
 _NOISY = {"accuracy": 0.03, "sigma": 1e-3, "advantage": 1e-4}
 _CALIBRATED = {"accuracy": 0.02, "sigma": 2e-3, "advantage": 1e-3}
 # a vote that turns changes who is answered from there on
@@ -910,7 +913,7 @@ EXPERIMENTS = [
     _stored(
         "hog_dp_sgd_settings", hog_dp_sgd, _CALIBRATED, paper=grids.hog_dp_sgd_settings
     ),
-    _stored("reduced", ensemble, _BAGGED, paper=grids.reduced),
+    _stored("reduced", ensemble, _REDUCED, paper=grids.reduced),
     _stored("reduced_dp_sgd", dp_sgd, _NOISY, paper=grids.reduced_dp_sgd),
     _stored(
         "reduced_dp_sgd_settings", dp_sgd, _NOISY, paper=grids.reduced_dp_sgd_settings
