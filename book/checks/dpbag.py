@@ -76,8 +76,9 @@ def outcomes():
     for name, numbers in (("logistic", "56"), ("boosting", "78")):
         own = [cell for cell in card if cell.table[-1] in numbers]
         values[f"dpbag-outcomes-{name}"] = scorecard.in_words(own)
-    for claim in ledger.of_paper("jordon2019bagging"):
-        values[f"dpbag-claim-{claim.number}"] = claim.status
+    for claim in ledger.LEDGER:
+        if claim.chapter == "dpbag":
+            values[f"dpbag-claim-{claim.number}"] = claim.status
     return values
 
 

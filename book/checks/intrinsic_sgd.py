@@ -93,8 +93,9 @@ def outcomes():
         # "on MNIST-binary they do not"
         assert card[f"{quantity}, MNIST-binary"] == "explained"
     values = {"isgd-outcomes": scorecard.in_words(judged)}
-    for claim in ledger.of_paper("hyland2019intrinsic"):
-        values[f"isgd-claim-{claim.number}"] = claim.status
+    for claim in ledger.LEDGER:
+        if claim.chapter == "intrinsic_sgd":
+            values[f"isgd-claim-{claim.number}"] = claim.status
     return values
 
 

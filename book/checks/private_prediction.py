@@ -80,8 +80,9 @@ def outcomes():
     arrows = said[said["tight"].isna()]["answer"]
     decided = arrows[arrows.isin(["holds", "reversed"])]
     values["pp-arrows"] = f"{(decided == 'holds').sum()} of {len(decided)}"
-    for claim in ledger.of_paper("vandermaaten2020tradeoffs"):
-        values[f"pp-claim-{claim.number}"] = claim.status
+    for claim in ledger.LEDGER:
+        if claim.chapter == "private_prediction":
+            values[f"pp-claim-{claim.number}"] = claim.status
     return values
 
 

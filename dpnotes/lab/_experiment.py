@@ -45,6 +45,11 @@ def product(**lists: Any) -> Grid:
     return [dict(zip(lists, row, strict=True)) for row in itertools.product(*values)]
 
 
+def without(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Give a row of a grid without some of its parameters."""
+    return {name: value for name, value in row.items() if name not in names}
+
+
 def _named(parameters: Mapping[str, Any]) -> list[str]:
     """Data sets that the parameters name: the private data set (by default MNIST)
     and, if any, the public data set.

@@ -186,22 +186,6 @@ def near(value: float, tolerance: float = 1e-9) -> tuple[float, float]:
     return value - tolerance * abs(value), value + tolerance * abs(value)
 
 
-def of_paper(paper: str) -> tuple[Claim, ...]:
-    """Select the claims of one paper by its key in the bibliography.
-
-    Raises
-    ------
-    ValueError
-        If the ledger has no claim of that paper.
-    """
-    claims = tuple(claim for claim in LEDGER if claim.paper == paper)
-    if not claims:
-        # keys as the bibliography has them
-        known = ", ".join(sorted(map(repr, PAPERS.values())))
-        raise ValueError(f"paper must be one of {known}, got paper={paper!r}")
-    return claims
-
-
 def table(claims: Iterable[Claim]) -> pd.DataFrame:
     """List claims in a table, with one row for each claim.
 

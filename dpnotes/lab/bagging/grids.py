@@ -21,7 +21,7 @@ import pandas as pd
 
 from dpnotes._validation import one_of
 from dpnotes.accounting import bagging, gaussian_sigma
-from dpnotes.lab._experiment import Grid, paper_table, product
+from dpnotes.lab._experiment import Grid, paper_table, product, without
 from dpnotes.lab.bagging.exposure import limiting_noise, mu_for_tpr
 from dpnotes.lab.bagging.networks import IMAGENET, VGG16
 
@@ -471,7 +471,7 @@ def membership(scale: str) -> Grid:
     """
     attacks = {"attack": ["loss", "likelihood-ratio"], "mislabelled": [False, True]}
     # the attacks train on all training rows and score none
-    common = _without(_case_1(scale), "split", "n_models", "replace")
+    common = without(_case_1(scale), "split", "n_models", "replace")
     return product(
         **common,
         **MEMBERSHIP[scale],
@@ -494,7 +494,7 @@ def equal(scale: str, *, seeds: int = 3) -> Grid:
             # the two senses of equal exposure
             for noise in (
                 _exposed(scale, size, "tpr"),
-                _without(_exposed(scale, size, "advantage"), "tpr_at_fpr_1e3"),
+                without(_exposed(scale, size, "advantage"), "tpr_at_fpr_1e3"),
             ):
                 row = {**_short(scale, model), "noise_multiplier": None, **noise}
                 if scale == "paper":
@@ -764,10 +764,6 @@ def _once(rows: Iterable[dict[str, Any]]) -> Grid:
     return list({tuple(sorted(row.items(), key=str)): row for row in rows}.values())
 
 
-def _without(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in names}
-
-
 def budgets(table: str) -> list[tuple[float, float, float]]:
     """(epsilon, delta, sigma) of DP-SGD in a published table, in its order."""
     return list(
@@ -866,7 +862,7 @@ def _students(scale: str, public: str | None = None) -> dict[str, Any]:
     """PATE without its teachers and queries: the public rows are test rows, so that
     there is no other split.
     """
-    common = _without(_case_2(scale, public), "split", "n_models", "replace", "epochs")
+    common = without(_case_2(scale, public), "split", "n_models", "replace", "epochs")
     # the paper's settings of PATE are the same on both image sets
     own = "quick" if scale == "quick" else "paper"
     return {

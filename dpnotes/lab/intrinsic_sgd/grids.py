@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any
 
 from dpnotes._validation import one_of
-from dpnotes.lab._experiment import Grid
+from dpnotes.lab._experiment import Grid, without
 from dpnotes.lab.intrinsic_sgd.data import (
     PAPER_NAMES,
     SCALINGS,
@@ -228,7 +228,7 @@ def draws(chosen: Grid) -> Grid:
     paper = printed().set_index(["dataset", "quantity"])["printed"]
     return [
         {
-            **_without(row, "n_neighbours"),
+            **without(row, "n_neighbours"),
             "sensitivity": float(paper[task, f"sensitivity_{kind}"]),
             "intrinsic_sigma": float(paper[task, "sigma_intrinsic"]),
             "epsilon": 1.0,
@@ -328,7 +328,7 @@ def audits(chosen: Grid) -> Grid:
     rows = []
     for row in chosen:
         task = row["dataset"]
-        setting = _without(row, "n_seeds", "n_neighbours")
+        setting = without(row, "n_seeds", "n_neighbours")
         # a task of a reader has a number of its own
         fitted = {task: AUDITS.get(task, (400, 1000))}
         tests = {
@@ -357,10 +357,6 @@ def last_iterates(chosen: Grid) -> Grid:
             own = {k: v for k, v in row.items() if k in ("dataset", "scale_rows")}
             rows += [{**own, "epsilon": e, **LAST_ITERATE} for e in EPSILONS]
     return rows
-
-
-def _without(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in names}
 
 
 def _study(row: Mapping[str, Any]) -> dict[str, Any]:
