@@ -261,22 +261,35 @@ function guess(still, count, people = 0) {
   turn(false);
 }
 
-// Trade-off of a noisy count, for more and less noise.
-function noisyCount(still) {
-  const draw = ({ noise }, width) => {
+// A threshold over the two bells of a noisy count, and its point and its line at the trade-off curve.
+function trace(still) {
+  const draw = ({ noise, threshold }, width) => {
+    const wide = width >= 620;
+    const room = wide ? width / 2 - 16 : width;
     const count = kernel.gaussian({ sigma: noise });
+    const [without, with_] = [169, 170].map((mean) => kernel.normal((threshold - mean) / noise));
+    const epsilon = (threshold - 169.5) / noise ** 2; // the logarithm of the ratio of densities there
+    const delta = count.delta(epsilon);
     const curves = [
-      { name: "nothing to learn", look: "nothing", f: (alpha) => 1 - alpha, end: 0.8 },
+      { name: "nothing to learn", look: "nothing", f: (alpha) => 1 - alpha, end: 0.4 },
+      { look: "loose", f: (alpha) => 1 - delta - Math.exp(epsilon) * alpha },
       { look: "gaussian", f: (alpha) => 1 - count.tpr(alpha) },
     ];
     const x = { ...RATES, label: "false-positive rate" };
-    const y = { ...RATES, label: "smallest false-negative rate" };
-    const text = `Advantage ${digits(count.delta(0))}; ${digits(100 * count.tpr(0.001))} % recognised at 0.1 % false alarms; `
-      + `epsilon ${digits(kernel.epsilon(count, 1e-5))} at delta = ${power(1e-5)}.`;
-    return { shapes: chart(width, 300, { x, y, curves }), height: 300, text };
+    const y = { ...RATES, label: "false-negative rate" };
+    const right = chart(room, 260, { x, y, curves, marks: [{ look: "gaussian", x: 1 - without, y: with_ }] });
+    const left = bells(room, 260, { count: 170, noise, seen: threshold });
+    const text = `"In" above ${threshold}: wrong in ${digits(100 * (1 - without))} % of cases without Ada, in ${digits(100 * with_)} % with her; `
+      + `the dotted line has epsilon ${digits(epsilon)}, delta ${digits(delta)}. The curve: advantage ${digits(count.delta(0))}; `
+      + `${digits(100 * count.tpr(0.001))} % true positives at 0.1 % false ones; epsilon ${digits(kernel.epsilon(count, 1e-5))} at delta = ${power(1e-5)}.`;
+    return { shapes: [...left, moved(...(wide ? [width - room, 0] : [0, 264]), right)], height: wide ? 260 : 524, text };
   };
-  const label = "The trade-off curve of a noisy count, and the diagonal of a release that reveals nothing.";
-  live(still, { label, sliders: [{ name: "noise", text: "Noise, standard deviation", values: NOISES, start: 2 }], draw });
+  const label = "Two bell curves with a threshold, and the trade-off curve with the point and the line of the threshold.";
+  const sliders = [
+    { name: "threshold", text: "Threshold", values: Array.from({ length: 19 }, (_, i) => 169.5 + i / 4), start: 170.25 },
+    { name: "noise", text: "Noise, standard deviation", values: NOISES, start: 1 },
+  ];
+  live(still, { label, sliders, draw });
 }
 
 // The average of several noisy counts, and their epsilon.
@@ -478,6 +491,51 @@ function eachAnswer(still, { answers, noise, lead }) {
   live(still, { label, sliders, draw });
 }
 
+// Which method of private prediction to take: its noise, or its lead in votes, at a pair and a number of answers.
+function whichMethod(still, { models, stops }) {
+  const rows = [
+    ["released weights", "perturbation", "model_sensitivity"], ["loss perturbation", "perturbation", "loss_perturbation"],
+    ["noisy answers", "gaussian", "prediction_sensitivity"], ["votes", "votes", "lead"],
+  ];
+  const draw = ({ epsilon, delta, answers }, width) => {
+    const found = stops.find((stop) => stop.epsilon === epsilon && stop.delta === delta && stop.answers === answers);
+    const left = 140;
+    const shapes = [];
+    // bars from `from` on, on a logarithmic axis with its label
+    const bars = (some, top, { from, ticks, label }) => {
+      const across = (value) => left + Math.max(0, Math.log(value / from) / Math.log(ticks.at(-1) / from)) * (width - left - 34);
+      const base = top + 34 * some.length;
+      for (const tick of ticks) {
+        shapes.push(line(across(tick), top, across(tick), base, "grid"), words(several(tick), across(tick), base + 18));
+      }
+      some.forEach(([name, look, key], i) => {
+        const size = across(Math.min(found[key], ticks.at(-1))) - left;
+        shapes.push(words(name, left - 8, top + 34 * i + 22, "end", look));
+        shapes.push(element("rect", { class: `bar ${look}`, x: left, y: top + 34 * i + 6, width: size, height: 22 }));
+        shapes.push(words(digits(found[key]), left + 6, top + 34 * i + 22, "start", "name"));
+      });
+      shapes.push(words(label, width, base + 38, "end"));
+      return across;
+    };
+    bars(rows.slice(0, 3), 0, { from: 0.001, ticks: [0.001, 0.1, 10, 1000], label: "noise on a logit" });
+    const votes = bars(rows.slice(3), 160, { from: 1, ticks: [1, 100, 10000], label: `lead that wins 95 %, and all ${models} votes` });
+    shapes.push(line(votes(models), 156, votes(models), 198, "seen"));
+    const possible = found.lead <= models;
+    const ask = possible ? `votes if a class usually leads by ${digits(found.lead)} of ${models} votes` : "no votes, since no lead is large enough";
+    const linear = delta ? "release it" : `${ask}; otherwise loss perturbation`;
+    const other = delta ? `${ask}; otherwise DP-SGD` : ask;
+    return { shapes, height: 236, text: `A linear model: ${linear}. A model that is not convex: ${other}.` };
+  };
+  const label = "Bars: the noise of three methods on a logit, and the lead that votes need.";
+  const every = (name) => [...new Set(stops.map((stop) => stop[name]))];
+  const sliders = [
+    { name: "epsilon", text: "Epsilon", values: every("epsilon"), start: 1 },
+    { name: "delta", text: "Delta", values: every("delta"), start: 1e-5, show: (value) => (value ? power(value) : "0") },
+    { name: "answers", text: "Answers B", values: every("answers"), start: 100, show: several },
+  ];
+  live(still, { label, sliders, draw });
+}
+
 // Bagging and Gaussian noise of the same advantage.
 function sameAdvantage(still) {
   const draw = ({ n, k, models }, width) => {
@@ -622,22 +680,29 @@ const FIGURES = {
   "fig-index-bells": { make: (still) => guess(still, 17, 40) },
   "fig-guarantee-drift": {
     make: (still) => guess(still, 170),
-    caption: "Probability of each published number, with Ada and without her. The two curves are always one apart. The less noise there is, the less they overlap, and the more often an attacker can guess correctly which of the two curves produced the number. Move the noise, publish a number, and guess whether Ada was in.",
+    caption: "Probability of each published number, with Ada and without her; the two curves are always one apart. Move the noise, publish a number, and guess whether Ada was in.",
   },
-  "fig-guarantee-slider": { make: noisyCount },
+  "fig-guarantee-trace": {
+    make: trace,
+    caption: "On one side the distributions of the noisy count; a test says \"in\" to the right of the threshold. On the other side, its two error rates are a point of the trade-off curve, and the dotted line that touches the curve there belongs to one pair of epsilon and delta. Move the threshold, then the noise.",
+  },
   "fig-composition-drift": {
     make: severalCounts,
     caption: "Noisy counts with noise of standard deviation 20. On one side, the distribution of the average of all answers, with Ada and without her. On the other, epsilon at delta = 10\u207b\u2075, by adding the epsilons and by an exact account. Move the number of answers.",
   },
   "fig-dpsgd-opening": {
     make: clipAndAdd,
-    caption: "A toy network with two weights. On one side the gradients of twelve records and of Ada's record, then the same gradients, shortened to the clipping norm C where they were longer. The clouds are the released sum, 150 times with Ada's record and 150 times without it; the large marks are the sums before noise is added. The dashed circles have the radius C. Move the clipping norm and the noise multiplier: what hides Ada is the noise in units of C.",
+    caption: "A toy network with two weights: the gradients of twelve records and of Ada's; the same gradients, shortened where they were longer than the clipping norm C (dashed circle); and the released sum, 150 times with Ada's record and 150 times without it, around the two sums before noise. Move both: what hides Ada is the noise in units of C.",
   },
   "fig-dpsgd-steps": {
     make: epsilonOfSteps,
     caption: "Epsilon of DP-SGD against the number of steps, by the theorem, without the amplification by sampling, and by adding up the epsilons of the steps. Move the noise multiplier, the sample rate and the number of steps.",
   },
   "fig-pp-idea": { make: eachAnswer },
+  "fig-pp-which": {
+    make: whichMethod,
+    caption: "What each method needs for data of the size of MNIST if one record is added or removed: noise on a logit (for loss perturbation at most this noise), and for a vote the lead. Move epsilon, delta and the number of answers.",
+  },
   "fig-votes-opening": {
     make: closeVote,
     caption: "Votes of 51 models (an odd number, so that there is no tie) on one question, with Ada's record and without it. The vertical lines show where nine out of ten counts are after noise has been added. On a close question Ada's record decides the winner. After enough noise, the announced winner hardly shows whether her record was used. Move the lead and the noise.",

@@ -374,13 +374,13 @@ PALE_TEXT = """() => {
 
 
 MOVED = {
-    "foundations/guarantee": ["fig-guarantee-drift", "fig-guarantee-slider"],
+    "foundations/guarantee": ["fig-guarantee-drift", "fig-guarantee-trace"],
     "foundations/composition": ["fig-composition-drift"],
     "foundations/dp_sgd": ["fig-dpsgd-opening", "fig-dpsgd-steps"],
     "foundations/votes": ["fig-votes-opening"],
     "foundations/attacks": ["fig-attacks-slider"],
     "bagging": ["fig-bagging-tradeoff"],
-    "private_prediction": ["fig-pp-idea"],
+    "private_prediction": ["fig-pp-idea", "fig-pp-which"],
     "choosing_epsilon": ["fig-choose"],
     "explorer": ["fig-explorer"],
 }
