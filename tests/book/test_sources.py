@@ -119,6 +119,16 @@ def test_fences_are_balanced(page):
     assert [fault for text in texts(page) for fault in fence_faults(text)] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_section_begins_in_a_fold(page):
+    """It would end the fold in the browser, and the rest of it would be open."""
+    unclosed = 0
+    for line in "\n".join(texts(page)).splitlines():
+        unclosed += line.count("<details") - line.count("</details>")
+        assert not (unclosed and line.startswith("## ")), line
+    assert unclosed == 0
+
+
 @each_chapter
 def test_no_outputs_no_counts_and_nothing_of_a_machine(chapter):
     assert json.loads(chapter.source.read_text())["metadata"] == METADATA
