@@ -73,7 +73,8 @@ class LogisticModels(ManyModels):
         model that saw only one class has the intercept -inf or +inf and votes only for
         that class.
     gradient_norm : ndarray of float, shape [M], or None
-        Of models that are fitted to a minimum, as the next two: max-norm of the gradient of the mean objective at the result.
+        Of models that are fitted to a minimum, as the next two: max-norm of the
+        gradient of the mean objective at the result.
     iterations : ndarray of int64, shape [M], or None
     converged : ndarray of bool, shape [M], or None
         Whether ``gradient_norm`` is within the requested tolerance.
