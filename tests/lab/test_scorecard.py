@@ -2,6 +2,7 @@
 unexplained, undecided and not run.
 """
 
+import json
 import math
 import re
 from functools import partial
@@ -266,6 +267,29 @@ def test_cells_are_judged_by_the_rows_that_their_lines_name(tmp_path, monkeypatc
     assert [found[place].why for place in (3, 6)] == ["misprinted", "twice"]
     values = [cell.ours for cell in found[:4]]
     assert values == pytest.approx([0.905, 0.705, 0.5, 8])
+
+
+PAGES = ["scorecard"]
+for chapter in ("bagging", "private_prediction", "dpbag", "intrinsic_sgd"):
+    PAGES += [chapter, f"evidence/{chapter}_evidence"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_says_the_counts_of_the_scorecard(repository, page):
+    """One function says them, from the same cells, and the page shows what it says."""
+    cells = json.loads((repository / f"book/{page}.ipynb").read_text())["cells"]
+    checks = repository / f"book/checks/{page}.py"
+    code = checks.read_text() if checks.is_file() else ""
+    text = ""
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            code += "".join(cell["source"])
+        else:
+            text += "".join(cell["source"])
+    names = re.findall(r'"([\w-]+-outcomes)"[:,] scorecard.in_words\(', code)
+    names = [name for name in names if f"glue:text}}`{name}`" in text]
+    assert len(names) == 1
+    assert text.count(f"{{glue:text}}`{names[0]}`") == 1
 
 
 CELLS = {"bagging": bagging.cells, "intrinsic_sgd": intrinsic_sgd.cells}
