@@ -118,8 +118,8 @@ def best_order(
 ) -> Floats:
     """Smallest value of ``objective(alpha, curve(alpha))`` over real orders.
 
-    The objective takes orders of shape [orders] or [*shape, orders], and returns values that
-    broadcast to [*shape, orders].
+    The objective takes orders of shape [orders] or [*shape, orders], and returns values
+    that broadcast to [*shape, orders].
     """
     # a grid first: the objective can have several local minima
     values = np.broadcast_to(objective(ORDERS, curve(ORDERS)), (*shape, len(ORDERS)))

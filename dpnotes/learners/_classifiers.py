@@ -89,8 +89,8 @@ class ManyClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If X is not finite, y does not hold classes that the model can tell apart, or
-            a parameter is out of its range.
+            If X is not finite, y does not hold classes that the model can tell apart,
+            or a parameter is out of its range.
         """
         # scikit-learn's own checks, and its words for what they find
         X, y = validate_data(self, X, y, dtype=self._dtypes)

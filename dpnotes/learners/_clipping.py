@@ -47,8 +47,8 @@ class SoftmaxSums:
     """Sums of clipped gradients of softmax regressions with intercepts.
 
     A row whose norm may be too large to be squared, or to be multiplied by a residual
-    whose square is not normal, is shortened to one that is not. Its clipped gradient has
-    the same direction.
+    whose square is not normal, is shortened to one that is not. Its clipped gradient
+    has the same direction.
 
     Parameters
     ----------

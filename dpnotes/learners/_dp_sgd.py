@@ -90,9 +90,9 @@ def fit_dp_sgd_linear(
     ``min(1, clipping_norm / |g|)``. The sum gets independent normal noise of standard
     deviation ``noise_multiplier * clipping_norm`` on each coordinate, and is divided by
     the *expected* batch size. With an empty batch a step consists only of noise. The
-    momentum sees the data only through the noisy sums. A row that is so long that squares
-    would exceed the range of the dtype is shortened first, and an example whose logits
-    exceed the range counts as an example of gradient 0.
+    momentum sees the data only through the noisy sums. A row that is so long that
+    squares would exceed the range of the dtype is shortened first, and an example whose
+    logits exceed the range counts as an example of gradient 0.
 
     An example moves the sum by at most the clipping norm, whatever numbers it holds: its
     norm is clipped to a bound below, by 2^-18 of it in float32 and 2^-40 in float64,

@@ -159,7 +159,14 @@ class Fits:
         self.X = features(X)
         self.y = class_codes(y, n=len(self.X), n_classes=n_classes)
         self.subsets = row_subsets(subsets, n=len(self.X))
-        self.l2 = np.broadcast_to(array("l2", l2, finite=True), len(self.subsets))
+        weight = array("l2", l2, finite=True)
+        count = len(self.subsets)
+        if weight.shape not in ((), (count,)):
+            raise ValueError(
+                f"l2 must be one number or one for each of {count} models, got shape"
+                f" {weight.shape}"
+            )
+        self.l2 = np.broadcast_to(weight, count)
         self.tolerance = positive("tolerance", tolerance)
         self.max_iterations = at_least("max_iterations", max_iterations, 0)
         self.chunk = None if chunk is None else at_least("chunk", chunk, 1)
@@ -258,8 +265,8 @@ def fit_multinomial_logistic(
         often as they occur.
     n_classes : int, >= 2
     l2 : float or array [M], >= 0
-        Weight of the L2 term, for all models or for each. With 0 the minimum may not be attained; the result is
-        then the last iterate.
+        Weight of the L2 term, for all models or for each. With 0 the minimum may not be
+        attained; the result is then the last iterate.
     intercept : bool
         Whether to fit an intercept b, which is not penalised. For a penalised
         intercept, append a constant feature to X.

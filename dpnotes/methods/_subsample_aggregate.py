@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from dpnotes import accounting, learners
 from dpnotes._validation import Features, Integers, at_least_one, one_of
 from dpnotes.accounting import ADJACENCIES, soft_vote_beta
-from dpnotes.mechanisms import Partitions, draw_partitions, soft_vote, stream
+from dpnotes.mechanisms import Partitions, soft_vote, stream
 from dpnotes.methods._answers import InferenceBudget, derived_seed
 from dpnotes.methods._linear_estimators import checked_epsilon_delta, guarantee_text
-from dpnotes.methods._private import PROTECTS_N, Fitted, Learned, Records
+from dpnotes.methods._private import Fitted, Learned, Records
 from dpnotes.methods._teachers import (
     Ensemble,
     Teachers,
@@ -49,6 +49,7 @@ def fit_shards(
     device: str = "auto",
     together: bool = True,
     seed: int,
+    shard_seed: int | None = None,
 ) -> Teachers:
     """Train one model on each shard.
 
@@ -64,7 +65,9 @@ def fit_shards(
         Class codes 0 to ``n_classes - 1``.
     n_classes : int, in 2 .. 255
     seed : int, >= 0
-        Seed, which must stay secret if the shards protect data.
+        Seed of the learners, and of the shards unless these have their own.
+    shard_seed : int, optional
+        Seed of the shards, which must stay secret if the shards protect data.
     together : bool
         Fit all models in one call if the learner can. If False, fit each model
         separately, as a release requires.
@@ -94,10 +97,14 @@ def fit_shards(
     if not 2 <= n_classes <= 255:
         raise ValueError(f"n_classes must be in 2..255, got n_classes={n_classes}")
     adjacency = one_of("adjacency", adjacency, ADJACENCIES)
+    if shard_seed is None:
+        shard_seed = seed
     if shards is None and adjacency == "replace-one":
-        cut = equal_shards(len(X), n_models=n_models, seed=seed)
+        cut = equal_shards(len(X), n_models=n_models, seed=shard_seed)
     else:
-        cut = partitions_of(len(X), shards, (len(X),), n_chunks=n_models, seed=seed)
+        cut = partitions_of(
+            len(X), shards, (len(X),), n_chunks=n_models, seed=shard_seed
+        )
     if estimator is None:
         estimator = learners.LogisticClassifier(
             l2=l2, tolerance=TOLERANCE, device=device
@@ -294,14 +301,6 @@ class SubsampleAggregate(Ensemble):
                 "shards must be None for adjacency='replace-one': a replaced record may"
                 " change two shards"
             )
-        if shards is None and self.adjacency == PROTECTS_N:
-            drawn = draw_partitions(
-                records.n,
-                n_chunks=at_least_one("n_models", self.n_models),
-                n_partitions=1,
-                seed=self._seed_of_shards(randomness),
-            )
-            shards = drawn.chunk
         teachers = fit_shards(
             records.X,
             records.codes,
@@ -309,6 +308,7 @@ class SubsampleAggregate(Ensemble):
             shards=shards,
             together=self.noise_seed is not None,
             seed=randomness.learning,
+            shard_seed=self._seed_of_shards(randomness),
             **self._chosen(
                 "n_models", "estimator", "l2", "adjacency", "n_jobs", "device"
             ),

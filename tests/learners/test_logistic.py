@@ -339,6 +339,8 @@ def test_each_model_may_have_its_own_l2(problem, C):
         np.testing.assert_array_equal(together.votes(X)[k], alone.votes(X)[0])
     with pytest.raises(ValueError, match="l2 must be > 0" if C == 2 else ">= 0"):
         fit(X, codes, subsets, l2=[1.0, -1.0, 1.0], **how)
+    with pytest.raises(ValueError, match="l2 must be one number or one for each of 3"):
+        fit(X, codes, subsets, l2=[1.0, 1.0], **how)
 
 
 def test_classifier_equals_scikit_learn(digits):
