@@ -507,8 +507,9 @@ class _Sums:
         """Probabilities and clipped gradient of each record of a part, both [n,
         n_classes]; zeros for the gradient of an empty record.
         """
-        # sums over few classes are several times as fast in this order
-        chances = softmax(logits.T, axis=0).T
+        # sums over few classes are several times as fast if those lie far apart
+        by_class = np.ascontiguousarray(logits.T)
+        chances = np.ascontiguousarray(softmax(by_class, axis=0).T)
         codes = self.records.codes[part, None]
         gradients = (codes == np.arange(chances.shape[1])) - chances
         norms = np.sqrt(np.einsum("nk,nk->n", gradients, gradients))[:, None]
