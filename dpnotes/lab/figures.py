@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
+    from matplotlib.lines import Line2D
 
     from dpnotes.accounting import PrivacyProfile
 
@@ -45,6 +46,7 @@ MECHANISMS = {
     "perturbation": "#ca9161",
 }
 ALIASES = {"aggregate": "votes", "pate": "votes"}
+PUBLISHED = "#5c5c5c"  # what a paper's own calculation gives
 # Each outcome of a printed number and each status of a claim has one colour: green is
 # good, red is bad, and grey is what nobody knows.
 STATUSES = {
@@ -252,7 +254,8 @@ def line_styles(count: int) -> list[dict[str, Any]]:
 
 def looks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Choose the look of several curves by their names: a mechanism's own colour where
-    the name has a mechanism, and a colour that is free where it has none.
+    the name has a mechanism, a colour that is free where it has none, and grey with
+    open markers where it says "published".
 
     Returns
     -------
@@ -264,7 +267,7 @@ def looks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     --------
     >>> found = looks(["DP-SGD, 10 epochs", "DP-SGD, 100 epochs", "none"])
     >>> [(look["color"], look["linestyle"]) for look in found.values()]
-    [('#029e73', '-.'), ('#029e73', '-'), ('#0173b2', '-.')]
+    [('#029e73', '-.'), ('#029e73', '-'), ('#0173b2', '--')]
     """
     names = list(names)
     known = list(MECHANISMS)
@@ -274,17 +277,30 @@ def looks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
         for word, mechanism in ALIASES.items():
             said = said.replace(word, mechanism)
         places[name] = next((i for i, key in enumerate(known) if key in said), None)
-    own = {MECHANISMS[known[place]] for place in places.values() if place is not None}
+    given = {place for place in places.values() if place is not None}
+    own = {MECHANISMS[known[place]] for place in given}
     free = cycle([color for color in _colors(10) if color not in own])
     taken: set[tuple[str, int]] = set()
     found = {}
     for name, place in places.items():
-        color = next(free) if place is None else MECHANISMS[known[place]]
+        published = "published" in name
         first = len(taken) % len(DASHES) if place is None else place
+        if published:
+            color, first = PUBLISHED, 4
+        elif place is None:
+            color = next(free)
+        else:
+            color = MECHANISMS[known[place]]
         unused = [i for i in range(len(DASHES)) if (color, i) not in taken]
+        if place is None:
+            # curves differ without colour, too, while there are dashes
+            used = given.union(dash for _, dash in taken)
+            unused = [i for i in unused if i not in used] or unused
         dash = first if first in unused else unused[0]
         taken.add((color, dash))
         look = {"color": color, "linestyle": DASHES[dash], "marker": MARKERS[dash]}
+        if published:
+            look["markerfacecolor"] = "white"
         found[name] = look
     return found
 
@@ -298,6 +314,41 @@ def _colors(count: int) -> list[Any]:
     palette = sns.color_palette("colorblind").as_hex()
     ten = [palette[0], palette[3], palette[2], palette[4], palette[1], *palette[5:]]
     return (ten * (1 + count // 10))[:count]
+
+
+def name_line(line: Line2D, name: str, at: float, side: str) -> None:
+    """Write the name of a curve beside it, in its colour.
+
+    Parameters
+    ----------
+    line : matplotlib.lines.Line2D
+        The curve.
+    name : str
+    at : float
+        The name is at the point of the curve that is nearest to this place on the
+        horizontal axis.
+    side : str
+        Where the name lies, seen from the point, as on a compass: "n", "ne", ...
+    """
+    from matplotlib.colors import to_rgb
+    from matplotlib.patheffects import withStroke
+
+    x, y = (np.asarray(values, dtype=float) for values in line.get_data())
+    point = np.abs(x - at).argmin()
+    east = ("e" in side) - ("w" in side)
+    north = ("n" in side) - ("s" in side)
+    cast("Axes", line.axes).annotate(
+        name,
+        (x[point], y[point]),
+        xytext=(5 * east, 5 * north),
+        textcoords="offset points",
+        ha=("center", "left", "right")[east],
+        va=("center", "bottom", "top")[north],
+        fontsize=10,
+        # letters are thinner than a curve, and need more contrast
+        color=[0.75 * part for part in to_rgb(line.get_color())],
+        path_effects=[withStroke(linewidth=3, foreground="white")],
+    )
 
 
 def blank_axes(width: float = 6.6, height: float = 4.0) -> tuple[Figure, Axes]:
@@ -726,6 +777,7 @@ def line_panels(
     *,
     xlabel: str = "",
     ylabel: str = "",
+    names: Sequence[Mapping[str, tuple[float, str]]] = (),
     **settings: Any,
 ) -> Figure:
     """Draw curves over logarithmic axes, in adjacent panels.
@@ -738,6 +790,9 @@ def line_panels(
     xlabel, ylabel : str
         Labels of the axes. The name of a panel is the label that is not given; panels
         with one ``ylabel`` share this axis.
+    names : sequence of mapping of str to (float, str)
+        For each panel, where the name of each curve is and on which side of it, as for
+        :func:`name_line`. Empty: a legend has the names.
     settings
         Of the axes, as in ``Axes.set``.
 
@@ -756,7 +811,11 @@ def line_panels(
         axes.set(xscale="log", **labels, **settings)
         if ylabel:
             axes.label_outer()
-    figure.legend(lines.values(), lines, loc="outside upper center", ncols=3)
+    for axes, places in zip(every, names, strict=False):
+        for line in axes.lines:
+            name_line(line, line.get_label(), *places[line.get_label()])
+    if not names:
+        figure.legend(lines.values(), lines, loc="outside upper center", ncols=3)
     return figure
 
 

@@ -16,11 +16,19 @@ MARKERS = "osD^vP"
 # of the curves of plane, by method and variant; PATE's logistic teachers are a
 # stand-in, and left out
 LABELS = {
-    ("dp_sgd", "short"): "DP-SGD, a network, 10 epochs",
-    ("dp_sgd", "long"): "DP-SGD, a network, 100 epochs",
-    ("dp_sgd", "softmax"): "DP-SGD, softmax regression",
-    ("pate", "networks"): "PATE, a network taught by votes",
-    ("bagging", ""): "bagging, a network",
+    ("dp_sgd", "short"): "DP-SGD, 10 epochs",
+    ("dp_sgd", "long"): "DP-SGD, 100 epochs",
+    ("dp_sgd", "softmax"): "DP-SGD,\nsoftmax",
+    ("pate", "networks"): "PATE",
+    ("bagging", ""): "bagging",
+}
+# where the names of these curves are clear of all curves, in each panel of plane
+PLACES = {
+    "DP-SGD, 10 epochs": ((0.0083, "se"), (0.0165, "n")),
+    "DP-SGD, 100 epochs": ((0.0017, "se"), (0.001, "ne")),
+    "DP-SGD,\nsoftmax": ((0.005, "w"), (0.15, "sw")),
+    "PATE": ((0.14, "sw"), (0.003, "se")),
+    "bagging": ((0.0165, "nw"), (0.006, "se")),
 }
 
 
@@ -62,26 +70,27 @@ def plane(points: pd.DataFrame) -> Figure:
 
     ``points``: as :func:`dpnotes.lab.bagging.results.exposures` gives them.
     """
-    figure = figures.blank(9.0, 4.0)
+    figure = figures.blank(9.0, 3.7)
     left, right = figure.subplots(1, 2, sharey=True)
     groups = dict(list(points.groupby(["method", "variant"])))
     curves = {label: groups[key] for key, label in LABELS.items() if key in groups}
     looks = figures.looks(curves)
     for label, curve in curves.items():
-        for axes, x in ((left, "advantage"), (right, "tpr_at_fpr_1e3")):
+        panels = (left, "advantage"), (right, "tpr_at_fpr_1e3")
+        for (axes, x), place in zip(panels, PLACES[label], strict=True):
             ordered = curve.sort_values(x)
             best = ordered["accuracy"].cummax() == ordered["accuracy"]
             # the best models of at most some exposure; the others are faint
             front = ordered[best]
-            axes.plot(
+            [line] = axes.plot(
                 front[x],
                 front["accuracy"],
                 drawstyle="steps-post",
-                label=label if axes is left else None,
                 linewidth=1.5,
                 markersize=5,
                 **looks[label],
             )
+            figures.name_line(line, label, *place)
             rest = looks[label] | {"linestyle": "", "alpha": 0.3}
             others = ordered[~best]
             axes.plot(others[x], others["accuracy"], markersize=5, **rest)
@@ -91,5 +100,4 @@ def plane(points: pd.DataFrame) -> Figure:
         ylabel="test accuracy",
     )
     right.set(xscale="log", xlabel="true-positive rate at 0.1 % false positives (log)")
-    figure.legend(loc="outside upper center", ncols=2)
     return figure

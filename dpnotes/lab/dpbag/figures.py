@@ -100,7 +100,7 @@ def differences(tables: dict[str, pd.DataFrame]) -> Figure:
     settings = list(
         dict.fromkeys(map(_setting, pd.concat(tables.values()).itertuples()))
     )
-    figure = blank(8.4, 0.27 * len(settings) + 1.1)
+    figure = blank(8.4, 0.25 * len(settings) + 1.1)
     every = figure.subplots(1, len(tables), sharey=True)
     for axes, (metric, table) in zip(every, tables.items(), strict=True):
         _difference_panel(axes, settings, metric, table)
@@ -131,6 +131,11 @@ def _difference_panel(
             ink = "white" if abs(value) > 0.7 * limit else "black"
             middle: Any = {"ha": "center", "va": "center"}
             axes.text(column, at, _two_digits(value), fontsize=10, color=ink, **middle)
+    # a gap between the methods
+    methods = [setting.split(",")[0] for setting in settings]
+    for at in range(1, len(settings)):
+        if methods[at] != methods[at - 1]:
+            axes.axhline(at - 0.5, color="white", linewidth=6)
     axes.set_title(f"{METRICS[metric]}, {unit}", fontsize=11)
     axes.set_xticks(range(len(epsilons)), [f"{epsilon:g}" for epsilon in epsilons])
     axes.set(xlabel="epsilon", ylim=(len(settings) - 0.5, -0.5))

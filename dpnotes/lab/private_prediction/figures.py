@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpnotes.lab.figures import blank, looks
+from dpnotes.lab.figures import blank, looks, name_line
 from dpnotes.lab.private_prediction.grids import METHODS, NAMES
 from dpnotes.lab.private_prediction.results import Series, series
 from dpnotes.lab.tables import GAP
@@ -18,6 +18,7 @@ from dpnotes.lab.tables import GAP
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 LABELS = {
     "epsilon": "epsilon (log)",
@@ -44,6 +45,9 @@ class Panel(NamedTuple):
         ``delta``, ``analysis`` and other settings of :func:`series`.
     mark : float or None
         Value on the axis at which the paper states that something happens.
+    places : mapping of str to (float, str)
+        Of each method the place of its name, as for
+        :func:`dpnotes.lab.figures.name_line`. Empty: the legend has it.
     """
 
     title: str
@@ -51,6 +55,7 @@ class Panel(NamedTuple):
     methods: Sequence[str] = METHODS
     fixed: Mapping[str, Any] = {}
     mark: float | None = None
+    places: Mapping[str, tuple[float, str]] = {}
 
 
 def trade_offs(
@@ -66,24 +71,32 @@ def trade_offs(
     panels : sequence of Panel
         Side by side, on one vertical axis.
     mark : str
-        What the dotted line of a panel stands for, in the legend's words.
+        What the dotted line of a panel stands for.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
-    figure = blank(min(4.2, 9.6 / len(panels)) * len(panels) + 0.6, 3.9)
+    figure = blank(min(4.2, 9.6 / len(panels)) * len(panels) + 0.6, 3.7)
     every = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-    drawn: dict[str, Any] = {}
+    explained: dict[str, Any] = {}
     for axes, panel in zip(every, panels, strict=True):
-        _panel(axes, rows, panel, drawn)
+        for method, line in _panel(axes, rows, panel).items():
+            if method in panel.places:
+                name_line(line, NAMES[method], *panel.places[method])
+            else:
+                explained[NAMES[method]] = line
         if panel.mark is not None:
-            drawn[mark] = axes.axvline(
-                panel.mark, color="0.25", linestyle=":", linewidth=1.5
-            )
+            axes.axvline(panel.mark, color="0.25", linestyle=":", linewidth=1.5)
+            across = axes.get_xaxis_transform()
+            place: dict[str, Any] = {"ha": "right", "transform": across, "fontsize": 10}
+            axes.text(panel.mark, 0.03, f"{mark} ", **place)
     every[0].set(ylabel="test accuracy", ylim=(0, 1))
-    if drawn:
-        figure.legend(drawn.values(), drawn.keys(), loc="outside lower center", ncols=3)
+    if explained:
+        names, lines = list(explained), list(explained.values())
+        figure.legend(lines, names, loc="outside lower center", ncols=3)
+    else:
+        figure.set_figheight(3.1)
     return figure
 
 
@@ -93,19 +106,28 @@ def both(
     methods: Sequence[str],
     *,
     mark: float | None = None,
+    places: Sequence[Mapping[str, tuple[float, str]]] = ({}, {}),
     **fixed: Any,
 ) -> list[Panel]:
     """Two panels, with the paper's constants and with sound ones; the title begins
     with ``title``.
     """
     return [
-        Panel(title + name, x, methods, {"analysis": name, **fixed}, mark)
-        for name in ("published", "tight")
+        Panel(
+            f"{title}{name} constants",
+            x,
+            methods,
+            {"analysis": name, **fixed},
+            mark,
+            of,
+        )
+        for name, of in zip(("published", "tight"), places, strict=True)
     ]
 
 
-def _panel(axes: Axes, rows: pd.DataFrame, panel: Panel, drawn: dict[str, Any]) -> None:
-    """Draw a panel; ``drawn`` collects what its legend names."""
+def _panel(axes: Axes, rows: pd.DataFrame, panel: Panel) -> dict[str, Line2D]:
+    """Draw a panel; gives the curve of each method."""
+    drawn = {}
     absent = []
     constant = []
     styles = looks(NAMES.values())
@@ -118,7 +140,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, panel: Panel, drawn: dict[str, Any]) 
             # a released model: the same at any number of answers
             constant.append((method, points))
         else:
-            drawn[NAMES[method]] = _line(axes, points, styles[NAMES[method]])
+            drawn[method] = _line(axes, points, styles[NAMES[method]])
     # as far as the curves of this panel go
     low, high = axes.get_xlim() if axes.lines else (1, 1000)
     for method, points in constant:
@@ -128,15 +150,16 @@ def _panel(axes: Axes, rows: pd.DataFrame, panel: Panel, drawn: dict[str, Any]) 
             *(np.repeat(values, 2) for values in points[1:]),
         )
         look = styles[NAMES[method]] | {"marker": ""}
-        drawn[NAMES[method]] = _line(axes, ends, look)
+        drawn[method] = _line(axes, ends, look)
     gap = f"\n{GAP}: {', '.join(absent)}" if absent else ""
     axes.set_title(panel.title + gap, fontsize=10)
     axes.set(
         xlabel=LABELS[panel.x], xscale="linear" if panel.x == "n_classes" else "log"
     )
+    return drawn
 
 
-def _line(axes: Axes, points: Series, style: dict[str, Any]) -> Any:
+def _line(axes: Axes, points: Series, style: dict[str, Any]) -> Line2D:
     (line,) = axes.plot(points.x, points.accuracy, markersize=5, **style)
     # a single release has no band
     band = np.nan_to_num(points.std)
