@@ -48,7 +48,7 @@ def one_answer_too_many():
 
 def counterexample():
     leak = dpbag.votes.counterexample()
-    assert leak["labels"].tolist() == [27, 7]  # "27 labels without $e$, and 7 labels"
+    assert leak["labels"].tolist() == [27, 7]  # of one record more
 
 
 def label_counts():
@@ -127,7 +127,7 @@ def sound_accounting():
     labelled = _of_variant("labels", TIGHT)
     more = labelled / _of_variant("labels", PERSONALISED)
     assert (more[labelled < public] > 1).all()
-    assert labelled[more.idxmin()] == public  # "The gain is smallest in a setting"
+    assert labelled[more.idxmin()] == public  # "gain in labels is smallest"
     return {
         "dpbag-sound-cells": f"{held} of {len(gains)}",
         "dpbag-sound-gain": f"{100 * mean.value:+.1f}",

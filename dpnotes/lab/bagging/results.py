@@ -331,8 +331,8 @@ ADVANTAGE = Column("advantage", format="{:.4f}")
 TABLE_2A = _accuracies(
     "Test accuracy, published and reproduced (mean and standard deviation over seeds)."
     " Difference: reproduced minus published, in percentage points. Published budget:"
-    " (epsilon, delta). Sigma: standard deviation of the noise in clipping norms (the"
-    " noise multiplier).",
+    " (epsilon, delta). Sigma: noise multiplier. Rows: bagging_table2a.csv (by the"
+    " experiment bagging.ensemble, above) and bagging_dp_sgd.csv, in book/results.",
     Column("advantage", "least delta at epsilon 0", format="{:.5f}", gap="–"),
     _minutes,
 )

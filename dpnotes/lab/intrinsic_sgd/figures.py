@@ -65,7 +65,7 @@ def paths(rows: pd.DataFrame) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = blank_axes(6.6, 3.8)
+    figure, axes = blank_axes(6.6, 3.2)
     runs = sorted(
         (run for _, run in rows.sort_values("step").groupby("run")),
         key=lambda run: run["first"].iloc[-1],
@@ -368,7 +368,7 @@ def _densities(
     from scipy.stats import gaussian_kde
 
     figure, panels = _panels(
-        rows, 1.3, xlabel=xlabel, yticks=[], ylabel="density", ylim=(0, 1.15)
+        rows, 1.1, xlabel=xlabel, yticks=[], ylabel="density", ylim=(0, 1.15)
     )
     for place, (kind, look) in enumerate(
         zip(kinds, line_styles(len(kinds)), strict=True)
