@@ -9,9 +9,7 @@ import math
 import re
 from fractions import Fraction
 
-import numpy as np
 import pytest
-from scipy import optimize, stats
 
 from dpnotes import accounting
 from dpnotes.accounting import papers
@@ -226,91 +224,6 @@ def test_evidence_notices_other_accuracies(store, points, monkeypatch, pages):
     monkeypatch.setattr(results, "rows", moved)
     with pytest.raises(AssertionError):
         pages["bagging"].compute(37)
-
-
-def test_minimiser_equals_a_library_minimiser(pages):
-    minimiser = pages["private_prediction"].names["minimiser"]
-    generator = np.random.default_rng(7)
-    x = generator.normal(size=(5, 2))
-    y = generator.integers(3, size=5)
-    often = generator.integers(1, 4, size=5)
-    found = minimiser(x, y, often.astype(float), n_classes=3, regulariser=0.1)
-
-    def value(flat):
-        logits = x @ flat.reshape(2, 3)
-        loss = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(5), y]
-        return (often * loss).sum() / often.sum() + 0.05 * (flat**2).sum()
-
-    expected = optimize.minimize(
-        value, np.zeros(6), tol=1e-12, options={"gtol": 1e-8}
-    ).x
-    # of the library, whose gradient is by differences
-    assert np.abs(found.ravel() - expected).max() < 1e-6
-
-
-def test_literal_training_is_the_textbook_loop(pages):
-    """Runs side by side against one run at a time, record by record; each pass visits
-    a record once.
-    """
-    names = pages["intrinsic_sgd"].names
-    generator = np.random.default_rng(3)
-    n = 7
-    d = 3
-    features = generator.normal(size=(2, n, d))
-    initial = generator.normal(size=(2, d))
-    labels = generator.integers(2, size=(2, n)).astype(np.float64)
-    batches = names["shuffled_batches"](
-        n, batch_size=2, steps=8, generator=generator, place=6
-    )
-    assert batches.shape == (8, 2)
-    for start in (0, 3):
-        assert len(np.unique(batches[start : start + 3])) == 6
-    assert 0 not in batches  # in the place that is broken off
-    together = names["logistic_sgd"](
-        features, labels, batches, learning_rate=0.3, initial=initial
-    )
-    for run in range(2):
-        weights = initial[run].copy()
-        for batch in batches:
-            gradient = np.zeros(d)
-            for record in batch:
-                x = features[run, record]
-                error = 1 / (1 + math.exp(-float(x @ weights))) - labels[run, record]
-                gradient += error * x / len(batch)
-            weights = weights - 0.3 * gradient
-        np.testing.assert_allclose(together[run], weights, rtol=1e-12)
-
-
-def test_whole_numbers_are_the_exact_weights(pages, monkeypatch):
-    names = pages["intrinsic_sgd"].names
-    thirds = np.array([1, -3, 3, -3])
-    numerators = names["end_numerators"](thirds, 5, seed=0)
-    orders = np.random.default_rng(0).permuted(
-        np.tile(thirds.astype(object), (5, 1)), axis=1
-    )
-    # the order of the list
-    monkeypatch.setitem(names, "all_orders", lambda n: [[(0,), (1,), (2,), (3,)]])
-    for numerator, order in zip(numerators, orders, strict=True):
-        exact = names["end_weights"](
-            [Fraction(int(third), 3) for third in order],
-            names["quadratic"],
-            learning_rate=Fraction(1, 32),
-        )
-        assert [Fraction(int(numerator), 3 * 32**4)] == exact
-
-
-def test_a_vote_among_three_classes_is_that_of_draws(pages):
-    """Between two classes, the evidence itself compares it with closed forms."""
-    counts = np.array([3, 1, 0])
-    scale = 2.0
-    runs = 100_000
-    expected = pages["dpbag"].names["answer_distribution"](counts, scale=scale)
-    noisy = counts + np.random.default_rng(22).laplace(scale=scale, size=(runs, 3))
-    seen = np.bincount(noisy.argmax(-1), minlength=3)
-    assert stats.chisquare(seen, runs * expected).pvalue > 1e-3
-    # power: a scale 5% off is noticed
-    other = pages["dpbag"].names["answer_distribution"](counts, scale=1.05 * scale)
-    assert stats.chisquare(seen, runs * other).pvalue < 1e-3
 
 
 @pytest.mark.parametrize(

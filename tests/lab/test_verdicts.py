@@ -152,25 +152,6 @@ def test_most_goes_by_weight():
     assert most(questions, [2.0, 1.0, 1.0])(LEVEL) == REVERSED  # half is not most
 
 
-def test_many_chances_pay_for_themselves():
-    """Among many points that are all level, by chance one seems to be ahead or
-    behind: too seldom to matter.
-    """
-    rng = np.random.default_rng(4)
-    said = {HOLDS: 0, REVERSED: 0}
-    rounds = 400
-    points = 20
-    runs = 5
-    for _ in range(rounds):
-        sample = rng.normal(0.0, 1.0, (points, runs))
-        means = [Mean.of(row.mean(), row.std(ddof=1), runs) for row in sample]
-        questions = [above(mean, margin=0.0) for mean in means]
-        said[HOLDS] += some(questions)(LEVEL) == HOLDS
-        said[REVERSED] += every(questions)(LEVEL) == REVERSED
-    for count in said.values():
-        assert 0 < count <= stats.binom.isf(1e-9, rounds, LEVEL)
-
-
 def test_each_part_is_asked_at_its_fraction_of_the_level():
     asked = []
 

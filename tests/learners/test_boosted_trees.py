@@ -1,5 +1,5 @@
 """Boosted trees: every split is the best, every leaf a Newton step, whatever the
-chunk; and what scikit-learn gives.
+chunk.
 """
 
 import itertools
@@ -7,7 +7,6 @@ import itertools
 import numpy as np
 import pytest
 from scipy.special import expit, logit
-from sklearn.ensemble import GradientBoostingClassifier
 
 from dpnotes.learners import BoostedTreesClassifier, _boosted_trees, fit_boosted_trees
 
@@ -90,21 +89,6 @@ def test_every_split_is_the_best_and_every_leaf_a_newton_step(depth):
                 score[inside] += step
         logits = fitted.logits(X[rows], device="cpu")[index]
         np.testing.assert_allclose(logits, score, atol=1e-10)
-
-
-@pytest.mark.parametrize("depth", [1, 2])
-def test_without_ties_the_trees_are_those_of_scikit_learn(depth):
-    rng = np.random.default_rng(1)
-    # scikit-learn takes float32
-    X = rng.normal(size=(900, 6)).astype(np.float32).astype(float)
-    # which no single split explains
-    y = (X[:, 0] * X[:, 1] + 0.5 * X[:, 2] + 0.3 * rng.normal(size=900) > 0).astype(int)
-    subsets = [rng.choice(600, size=size) for size in (400, 250, 251)]  # with repeats
-    fitted = fit_boosted_trees(X, y, subsets, n_trees=12, depth=depth, device="cpu")
-    for rows, logits in zip(subsets, fitted.logits(X, device="cpu"), strict=True):
-        how = {"n_estimators": 12, "max_depth": depth, "random_state": 0}
-        theirs = GradientBoostingClassifier(**how).fit(X[rows], y[rows])
-        np.testing.assert_allclose(logits, theirs.decision_function(X), atol=1e-9)
 
 
 def test_votes_confidence_and_blocks_follow_from_the_logits(monkeypatch):
