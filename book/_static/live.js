@@ -591,7 +591,7 @@ function explore(still) {
     };
     const x = { from: 1e-5, to: 1, log: true, ticks: [1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1], show: power, label: "false-positive rate" };
     const curves = [{ name: "nothing to learn", look: "nothing", f: (alpha) => alpha, end: 0.002, before: false, below: true }];
-    const heads = ["", "advantage", "true positives at 0.1 % false ones", `epsilon at delta ${power(1e-5)}`];
+    const heads = ["", "advantage", "true positives at 0.1\u00a0% false ones", `epsilon at delta ${power(1e-5)}`];
     const rows = [element("tr", {}, ...heads.map((head) => element("th", { scope: "col" }, head)))];
     for (const [look, mechanism] of Object.entries(all)) {
       if (hidden.has(look)) continue;
@@ -630,7 +630,7 @@ function meaning(still) {
     const y = { from: 0.001, to: 1, log: true, ticks: [0.001, 0.01, 0.1, 1], show: (share) => `${100 * share} %`, label: "people recognised, at most" };
     const curves = [
       { name: "any mechanism with this pair", look: "loose", f: any, end: 5 },
-      { name: "Gaussian noise", look: "gaussian", f: noise },
+      { name: "Gaussian noise", look: "gaussian", f: noise, end: 3, before: false, below: true },
     ];
     const marks = [{ look: "loose", x: epsilon, y: any(epsilon) }, { look: "gaussian", x: epsilon, y: noise(epsilon) }];
     const text = `At epsilon ${epsilon} an even chance that Ada is in becomes at most ${digits(100 / (1 + Math.exp(-epsilon)))} %. `
@@ -663,7 +663,11 @@ function threshold(still, { heights, places, sizes }) {
       const with_ = looks[name] === "with";
       shapes.push(words(name, with_ ? width - 4 : 4, 16, with_ ? "end" : "start", looks[name]));
     }
-    for (const i of [0, 10, 20, 30]) shapes.push(words(digits(places.at[i]), across(i), base + 18, ["start", "middle", "middle", "end"][i / 10]));
+    const [first, last] = [places.at[0], places.at.at(-1)];
+    for (let tick = Math.ceil(first); tick <= last; tick += 1) {
+      const at = (tick - first) / (last - first) * width;
+      if (at > 12 && at < width - 12) shapes.push(words(String(tick).replace("-", "\u2212"), at, base + 18));
+    }
     shapes.push(line(0, base, width, base), line(across(place), 24, across(place), base, "seen"));
     shapes.push(words("score of her record", width / 2, height - 6));
     const text = `True positives: ${places.true[place]} of ${sizes[0]}; false positives: ${places.false[place]} of ${sizes[1]}. `
@@ -684,7 +688,7 @@ const FIGURES = {
   },
   "fig-guarantee-trace": {
     make: trace,
-    caption: "On one side the distributions of the noisy count; a test says \"in\" to the right of the threshold. On the other side, its two error rates are a point of the trade-off curve, and the dotted line that touches the curve there belongs to one pair of epsilon and delta. Move the threshold, then the noise.",
+    caption: "A test says \"in\" to the right of the threshold. Its two error rates are a point of the trade-off curve, and the dotted line that touches the curve there belongs to one pair of epsilon and delta. Move the threshold, then the noise.",
   },
   "fig-composition-drift": {
     make: severalCounts,
@@ -696,7 +700,7 @@ const FIGURES = {
   },
   "fig-dpsgd-steps": {
     make: epsilonOfSteps,
-    caption: "Epsilon of DP-SGD against the number of steps, by the theorem, without the amplification by sampling, and by adding up the epsilons of the steps. Move the noise multiplier, the sample rate and the number of steps.",
+    caption: "Epsilon of DP-SGD against the number of steps, computed in three ways. Move the noise multiplier, the sample rate and the number of steps.",
   },
   "fig-pp-idea": { make: eachAnswer },
   "fig-pp-which": {
@@ -705,7 +709,7 @@ const FIGURES = {
   },
   "fig-votes-opening": {
     make: closeVote,
-    caption: "Votes of 51 models (an odd number, so that there is no tie) on one question, with Ada's record and without it. The vertical lines show where nine out of ten counts are after noise has been added. On a close question Ada's record decides the winner. After enough noise, the announced winner hardly shows whether her record was used. Move the lead and the noise.",
+    caption: "Votes of 51 models (an odd number, so that there is no tie) on one question, with Ada's record and without it. The vertical lines show where nine out of ten counts are after noise has been added. Move the lead and the noise.",
   },
   "fig-attacks-slider": { make: threshold },
   "fig-bagging-tradeoff": {
