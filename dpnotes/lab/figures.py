@@ -459,6 +459,7 @@ def growth(
     *,
     xlabel: str,
     ylabel: str,
+    nothing: Sequence[float] | None = None,
 ) -> Figure:
     """Draw several quantities that grow with the number of releases, on two logarithmic
     axes.
@@ -472,6 +473,8 @@ def growth(
         are not positive are left out.
     xlabel, ylabel : str
         Labels of the axes.
+    nothing : sequence of float, optional
+        The curve of a test that learns nothing.
 
     Returns
     -------
@@ -481,8 +484,9 @@ def growth(
         name: np.where(np.asarray(values) > 0, values, np.nan)
         for name, values in curves.items()
     }
+    labels = {"xlabel": xlabel, "ylabel": ylabel}
     return _curves(
-        times, positive, xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel
+        times, positive, nothing=nothing, xscale="log", yscale="log", **labels
     )
 
 
@@ -526,7 +530,7 @@ def stacked_counts(
     xlabel : str
         Label of the horizontal axis.
     shares : bool
-        Whether to draw bars of equal length, in per cent; pieces below 4 % then show no
+        Whether to draw bars of equal length, in per cent; pieces below 5 % then show no
         number.
 
     Returns
@@ -550,7 +554,7 @@ def stacked_counts(
         )
         for bar, width, count in zip(bars, widths, counts[kind], strict=True):
             # by hand, as what bar_label leaves in a figure cannot be copied
-            if width >= 4 * shares and count:
+            if width >= 5 * shares and count:
                 middle, at = bar.get_center()
                 axes.text(
                     middle, at, str(count), ha="center", va="center", color="black"

@@ -8,6 +8,7 @@ argument. ``book/_static/depths.js`` adds a switch that opens them, and remember
 from __future__ import annotations
 
 import re
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from docutils import nodes
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 LONGEST = 6  # lines of a cell that is shown open
 _ASSERTS = re.compile(r"^\s*assert\b", re.MULTILINE)
 _STATED = tuple(NODE_TYPES.values())  # theorems, definitions, ...
+_UNNAMED = "Show code cell"  # begins what MyST-NB calls an output without a name
 _HIDDEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 
 
@@ -82,7 +84,8 @@ def open_fold(self: HTML5Translator, node: nodes.Element) -> None:
 
 def _name_of_cell(self: HTML5Translator, node: nodes.Element) -> str:
     if "above-input" not in node["classes"]:
-        return "Output"
+        named = node["prompt_show"]
+        return "Output" if named.startswith(_UNNAMED) else escape(named)
     block = next(node.findall(nodes.literal_block), None)
     source = "" if block is None else block.astext()
     count = len(_lines(source))

@@ -1,8 +1,11 @@
 """Which cells a page folds."""
 
-import pytest
+from types import SimpleNamespace
 
-from dpnotes.lab.folds import LONGEST, fold_cells
+import pytest
+from myst_nb.sphinx_ import HideCodeCellNode
+
+from dpnotes.lab.folds import LONGEST, fold_cells, open_fold
 
 LONG = "\n".join(["x = 1"] * (LONGEST + 1))
 
@@ -26,3 +29,14 @@ def test_checks_and_long_cells_are_folded(source, tags, folded):
     fold_cells([cell, text])
     assert cell["metadata"]["tags"] == [*tags, *["hide-input"] * folded]
     assert text["metadata"] == {}
+
+
+@pytest.mark.parametrize(
+    ("prompt", "name"),
+    [("Show code cell outputs", "Output"), ("All <3", "All &lt;3")],
+)
+def test_a_folded_output_has_the_name_that_its_cell_gives(prompt, name):
+    body = []
+    folded = HideCodeCellNode(prompt_show=prompt, classes=["above-output"])
+    open_fold(SimpleNamespace(body=body), folded)
+    assert f"<summary>{name}</summary>" in "".join(body)
