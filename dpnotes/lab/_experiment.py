@@ -25,39 +25,37 @@ from dpnotes.lab.store import (
 Grid = list[dict[str, Any]]
 
 
-def product(**lists: Any) -> Grid:
-    """Build the rows of a grid: every combination of the values, the last name varying
-    fastest.
+def product(*grids: Grid, **lists: Any) -> Grid:
+    """Build the rows of a grid: every combination of rows of other grids and of values,
+    the last one varying fastest.
 
     A parameter takes the values of a list, tuple or range in turn; any other value is
-    the same in all rows.
+    the same in all rows. It replaces that of a row of the other grids.
 
     Examples
     --------
     >>> product(dataset="digits", subsample=[50, 100], seed=range(2))[1:3]
     [{'dataset': 'digits', 'subsample': 50, 'seed': 1}, {'dataset': 'digits', 'subsample': 100, 'seed': 0}]
+    >>> product([{"k": 1, "n": 2}, {"k": 3}], seed=range(2))[1:3]
+    [{'k': 1, 'n': 2, 'seed': 1}, {'k': 3, 'seed': 0}]
     """
-    # text is a sequence, too, but one value
-    values = [
-        given if isinstance(given, (list, tuple, range)) else [given]
-        for given in lists.values()
-    ]
-    return [dict(zip(lists, row, strict=True)) for row in itertools.product(*values)]
+    choices = [*grids]
+    for name, given in lists.items():
+        # text is a sequence, too, but one value
+        values = given if isinstance(given, (list, tuple, range)) else [given]
+        choices.append([{name: value} for value in values])
+    rows: Grid = []
+    for parts in itertools.product(*choices):
+        row: dict[str, Any] = {}
+        for part in parts:
+            row |= part
+        rows.append(row)
+    return rows
 
 
 def without(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
     """Give a row of a grid without some of its parameters."""
     return {name: value for name, value in row.items() if name not in names}
-
-
-def _named(parameters: Mapping[str, Any]) -> list[str]:
-    """Data sets that the parameters name: the private data set (by default MNIST)
-    and, if any, the public data set.
-    """
-    # rows of a time measurement name none
-    named = [parameters.get("dataset", "mnist"), parameters.get("public")]
-    # mnist-unscaled is of the files of mnist
-    return [str(name).partition("-")[0] for name in named if name]
 
 
 @dataclass(frozen=True)
@@ -90,8 +88,6 @@ class Experiment:
     gpu_speedup : float
         Estimated speed-up of a row on a GPU, used until a row of the experiment has
         been measured on a GPU.
-    data : callable
-        ``data(parameters) -> list of str``: the data sets that a row needs.
     """
 
     name: str
@@ -100,12 +96,20 @@ class Experiment:
     tolerance: Tolerance = field(default_factory=dict)
     cost: Callable[[Mapping[str, Any]], float] = lambda parameters: 0.0
     gpu_speedup: float = 1.0
-    data: Callable[[Mapping[str, Any]], list[str]] = _named
 
     @property
     def chapter(self) -> str:
         """Name of the chapter that reads the rows, e.g. ``"bagging"``."""
         return experiment_name(self.function).partition(".")[0]
+
+    def data(self, parameters: Mapping[str, Any]) -> list[str]:
+        """Data sets that a row needs: the private data set (by default MNIST) and, if
+        any, the public data set.
+        """
+        # rows of a time measurement name none
+        named = [parameters.get("dataset", "mnist"), parameters.get("public")]
+        # mnist-unscaled is of the files of mnist
+        return [str(name).partition("-")[0] for name in named if name]
 
     def rows(
         self,

@@ -7,7 +7,6 @@ for each scale. Only the command line and the chapters import this package.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -22,17 +21,14 @@ from dpnotes.lab.dpbag import experiments as dpbag
 from dpnotes.lab.intrinsic_sgd import experiments as intrinsic_sgd
 from dpnotes.lab.private_prediction import experiments as private_prediction
 from dpnotes.lab.store import (
-    Compute,
     experiment_version,
     published_store,
     read_store,
 )
 
-EXPERIMENTS: dict[str, Experiment] = {
-    e.name: e
-    for chapter in (bagging, dpbag, intrinsic_sgd, private_prediction)
-    for e in chapter.EXPERIMENTS
-}
+EXPERIMENTS: dict[str, Experiment] = {}
+for _chapter in (bagging, dpbag, intrinsic_sgd, private_prediction):
+    EXPERIMENTS |= {each.name: each for each in _chapter.EXPERIMENTS}
 
 VERIFICATIONS = "verifications"  # the table of what `dpnotes results verify` found
 
@@ -52,14 +48,7 @@ def find(name: str) -> Experiment:
     return EXPERIMENTS[name]
 
 
-def rows(
-    name: str,
-    grid: Grid | None = None,
-    *,
-    compute: Compute = "stored",
-    experiment: Callable[..., dict[str, Any]] | None = None,
-    **kwargs: Any,
-) -> pd.DataFrame:
+def rows(name: str, grid: Grid | None = None, **kwargs: Any) -> pd.DataFrame:
     """Collect the rows of an experiment from the published results or from runs of this
     machine, or compute them now.
 
@@ -70,7 +59,7 @@ def rows(
     grid : list of dict, optional
         Parameters of the rows. Default: the grid of the paper.
     compute : {"stored", "missing", "all"}
-        ``"stored"`` reads only published rows, ``"missing"`` also runs the missing
+        Default: ``"stored"``, which reads only published rows, ``"missing"`` also runs the missing
         rows, and ``"all"`` runs every row again. See :func:`dpnotes.lab.store.collect`.
     experiment : callable, optional
         Function that computes missing rows, with the name and the version of the
@@ -86,7 +75,7 @@ def rows(
         One row for each entry of the grid, in its order; a missing row has empty
         metrics.
     """
-    return find(name).rows(grid, compute=compute, experiment=experiment, **kwargs)
+    return find(name).rows(grid, **kwargs)
 
 
 def verified(chapter: str) -> str:

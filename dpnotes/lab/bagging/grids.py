@@ -13,6 +13,7 @@ reduced scale.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -124,7 +125,7 @@ CIFAR10_CANDIDATES: tuple[
 # goes on from one. The quick scale has no public images besides its own.
 PUBLIC: dict[str, tuple[str, ...]] = {
     "paper": ("fashion_mnist",),
-    "cifar10": (IMAGENET, "cifar100_subset"),
+    **dict.fromkeys(("cifar10", "reduced"), (IMAGENET, "cifar100_subset")),
 }
 # the paper's factor, for all methods that go on from a public model
 FINE_TUNING = 0.1
@@ -273,10 +274,7 @@ def settings() -> Grid:
     """
     # never the test rows: the settings are ours
     held_out = {**_case_1("paper"), "split": "validation"}
-    tried = product(subsample=(300, 1000), seed=range(3))
-    return [
-        {**held_out, **candidate, **row} for candidate in CANDIDATES for row in tried
-    ]
+    return product([held_out], CANDIDATES, subsample=(300, 1000), seed=range(3))
 
 
 def dp_sgd(scale: str) -> Grid:
@@ -300,11 +298,8 @@ def one_rate(table: str = "2a") -> Grid:
         # as for all rows of Table 3a
         tenth = FINE_TUNING * common["learning_rate"]
         common = {**common, "split": "rest", **_start("paper"), "learning_rate": tenth}
-    return [
-        row
-        for row in noises(common, budgets(table))
-        if row["noise_multiplier"] is not None
-    ]
+    sigmas = [sigma for *_, sigma in reversed(budgets(table))]
+    return product([common], noise_multiplier=sigmas, epsilon=None, delta=None)
 
 
 def supposed_rate(table: str = "2a") -> Grid:
@@ -315,12 +310,11 @@ def supposed_rate(table: str = "2a") -> Grid:
     Table 2a if it agrees at four of the five noises, and Table 3a if it agrees at all
     three. They are run first where other rows leave the rate the least room.
     """
-    return [
-        {**row, "learning_rate": rate}
-        for rate, deciding in SUPPOSED_RATES[table].items()
-        for row in one_rate(table)
-        if row["noise_multiplier"] in deciding
-    ]
+    rows = []
+    for rate, deciding in SUPPOSED_RATES[table].items():
+        own = [row for row in one_rate(table) if row["noise_multiplier"] in deciding]
+        rows += product(own, learning_rate=rate)
+    return rows
 
 
 def table3a(scale: str, *, seeds: int = 3) -> Grid:
@@ -338,31 +332,25 @@ def figure1(scale: str, *, seeds: int = 3) -> Grid:
     """Accuracy against the number of models when N k is fixed at a size of Table 3a;
     N = 1 is the table's own row.
     """
-    common = _case_2(scale)
-    return [
+    rows = []
+    for drawn, counts in MODELS[scale].items():
         # N k is fixed, so that each model draws k = drawn / N
-        {**common, "subsample": drawn // n_models, "n_models": n_models, "seed": seed}
-        for drawn, counts in MODELS[scale].items()
-        for n_models in counts
-        for seed in range(seeds)
-    ]
+        models = [{"n_models": count, "subsample": drawn // count} for count in counts]
+        rows += product([_case_2(scale)], models, seed=range(seeds))
+    return rows
 
 
 def figure2(scale: str, *, seeds: int = 3) -> Grid:
     """Subsamples with and without replacement at the sizes of Table 3a; more seeds
     where three are asked for.
     """
-    return [
-        row
-        for k in CASE_2[scale]
+    rows = []
+    for k in CASE_2[scale]:
         # fresh seeds, because the rule had seen the first three
-        for count in [seeds if seeds < 3 else max(seeds, MORE_SEEDS.get(k, 0))]
-        for row in product(
-            **{**_case_2(scale), "replace": [True, False]},
-            subsample=k,
-            seed=range(count),
-        )
-    ]
+        count = seeds if seeds < 3 else max(seeds, MORE_SEEDS.get(k, 0))
+        drawn = {"replace": [True, False], "subsample": k, "seed": range(count)}
+        rows += product([_case_2(scale)], **drawn)
+    return rows
 
 
 def causes() -> Grid:
@@ -372,16 +360,13 @@ def causes() -> Grid:
     The paper names neither. These runs look for what it may have used, on its own test
     rows; no setting of the chapter is chosen by them.
     """
-    drawn = _case_2("paper")
-    return [
-        {**common, "optimizer": optimizer, "learning_rate": rate, "seed": seed}
-        for (optimizer, rate), sizes in TUNING.items()
-        for k in sizes
-        for common in [
-            _on_all_records(drawn, "paper") if k is None else {**drawn, "subsample": k}
-        ]
-        for seed in range(1 if k is None else 3)
-    ]
+    rows = []
+    for (optimizer, rate), sizes in TUNING.items():
+        tuned = {"optimizer": optimizer, "learning_rate": rate}
+        for k in sizes:
+            seeds = range(1 if k is None else 3)
+            rows += product([_case_2("paper")], **tuned, subsample=k, seed=seeds)
+    return rows
 
 
 def case2(scale: str, *, seeds: int = 3) -> Grid:
@@ -414,12 +399,9 @@ def pate(scale: str, *, seeds: int = 3) -> Grid:
         {"epochs": None, "l2": LOGISTIC_TEACHERS},
         {"epochs": ALL_RECORDS_EPOCHS[scale]},
     ]
-    return [
-        {**_students(scale), **kind, **reading, "seed": seed}
-        for kind in (teachers if scale == "paper" else teachers[1:])
-        for reading in readings
-        for seed in range(seeds)
-    ]
+    if scale != "paper":
+        teachers = teachers[1:]
+    return product([_students(scale)], teachers, readings, seed=range(seeds))
 
 
 def teachers(scale: str) -> Grid:
@@ -510,17 +492,12 @@ def dp_sgd_settings() -> Grid:
     held-out training rows.
     """
     given = {"split": "validation", "epsilon": None, "delta": None, "seed": 0}
-    return [
-        {
-            **_short("paper", model),
-            **given,
-            "noise_multiplier": noise,
-            "learning_rate": rate,
-        }
-        for noise in NOISES
-        for model, rates in RATES.items()
-        for rate in rates
-    ]
+    rows = []
+    for noise in NOISES:
+        for model, rates in RATES.items():
+            tried = {"noise_multiplier": noise, "learning_rate": rates}
+            rows += product([_short("paper", model)], **given, **tried)
+    return rows
 
 
 def private_base(scale: str, *, seeds: int = 10) -> Grid:
@@ -538,14 +515,10 @@ def own(
 
     ``subsamples``: default a twentieth, a fifth and a half of the records.
     """
-    common = {"dataset": dataset, "delta": 1e-5, "l2": 0.01}
     # small enough to protect, large enough to learn, and one between
     sizes = subsamples or (n // 20, n // 5, n // 2)
-    return [
-        row
-        for size in sizes
-        for row in _modes({**common, "subsample": size}, (1.0, 10.0), seeds)
-    ]
+    common = {"dataset": dataset, "delta": 1e-5, "l2": 0.01, "subsample": sizes}
+    return _modes(common, (1.0, 10.0), seeds)
 
 
 def _modes(common: Mapping[str, Any], epsilons: tuple[float, ...], seeds: int) -> Grid:
@@ -564,14 +537,10 @@ def private_base_settings() -> Grid:
     """Candidates for the penalty, for the private base learner of the middle
     epsilon, on held-out rows.
     """
-    common = {
-        **PRIVATE_BASE["paper"],
-        "split": "validation",
-        "mode": "bagged",
-        "epsilon": 3.0,
-    }
+    common = {"split": "validation", "mode": "bagged", "epsilon": 3.0}
     # half a decade apart
-    return product(**{**common, "l2": [0.1, 0.03, 0.01, 0.003, 0.001]}, seed=range(5))
+    penalties = [0.1, 0.03, 0.01, 0.003, 0.001]
+    return product([PRIVATE_BASE["paper"]], **common, l2=penalties, seed=range(5))
 
 
 def cifar10(public: str = IMAGENET) -> Grid:
@@ -625,29 +594,19 @@ def cifar10_settings() -> Grid:
     """Candidates for optimiser and rate of bagging, scored on held-out training
     rows; cheap ones first.
     """
-    rows = [
-        {
-            **_case_1(scale),
-            "split": "validation",
-            "subsample": size,
-            "epochs": epochs,
-            "seed": seed,
-        }
-        | {"optimizer": optimizer, "learning_rate": rate}
-        for scale, size, epochs, seeds, candidates in CIFAR10_CANDIDATES
-        for optimizer, rate in candidates
-        for seed in range(seeds)
-    ]
+    rows = []
+    for scale, size, epochs, seeds, candidates in CIFAR10_CANDIDATES:
+        run = {"split": "validation", "subsample": size, "epochs": epochs}
+        for optimizer, rate in candidates:
+            tried = {"optimizer": optimizer, "learning_rate": rate}
+            rows += product([_case_1(scale)], **run, **tried, seed=range(seeds))
     return sorted(rows, key=seconds)
 
 
 def reduced() -> Grid:
     """Bagging at the reduced scale, from scratch and from CIFAR-100, three seeds."""
-    return [
-        {**start, **row}
-        for row in product(subsample=REDUCED_SIZES, seed=range(3))
-        for start in (_case_1("reduced"), _case_2("reduced", "cifar100_subset"))
-    ]
+    drawn = product(subsample=REDUCED_SIZES, seed=range(3))
+    return product(drawn, [_case_1("reduced"), _case_2("reduced", "cifar100_subset")])
 
 
 def reduced_dp_sgd() -> Grid:
@@ -655,16 +614,13 @@ def reduced_dp_sgd() -> Grid:
     paper's noise, and the least.
     """
     tuned = {"split": "rest", **_start("reduced", "cifar100_subset")}
-    return [
-        {**row, **start, "learning_rate": decimal(factor * rate), "seed": seed}
-        for start, factor in (({}, 1.0), (tuned, FINE_TUNING))
-        for row, rate in zip(
-            noises(_private("reduced"), [REDUCED_BUDGET]),
-            REDUCED_RATES.values(),
-            strict=True,
-        )
-        for seed in range(3)
-    ]
+    rows = []
+    for start, factor in (({}, 1.0), (tuned, FINE_TUNING)):
+        both = noises(_private("reduced"), [REDUCED_BUDGET])
+        for row, rate in zip(both, REDUCED_RATES.values(), strict=True):
+            own = {**start, "learning_rate": decimal(factor * rate)}
+            rows += product([row], **own, seed=range(3))
+    return rows
 
 
 def reduced_dp_sgd_settings() -> Grid:
@@ -673,20 +629,15 @@ def reduced_dp_sgd_settings() -> Grid:
     """
     rows = noises({**_private("reduced"), "split": "validation"}, [REDUCED_BUDGET])
     # the candidates of MNIST: the question is whether its choice carries over
-    return [{**row, "learning_rate": rate} for row in rows for rate in RATES["network"]]
+    return product(rows, learning_rate=RATES["network"])
 
 
 def hog() -> Grid:
     """Bagging on handcrafted features with the chosen penalty at each size of Table
     2a: five seeds, as its networks.
     """
-    return [
-        row
-        for size, l2 in PENALTY.items()
-        for row in product(
-            dataset="mnist", split="test", subsample=size, l2=l2, seed=range(5)
-        )
-    ]
+    chosen = [{"subsample": size, "l2": l2} for size, l2 in PENALTY.items()]
+    return product(chosen, dataset="mnist", split="test", seed=range(5))
 
 
 def hog_settings() -> Grid:
@@ -706,34 +657,25 @@ def hog_dp_sgd() -> Grid:
     """DP-SGD on handcrafted features with the chosen settings at each exposure,
     three seeds.
     """
-    return [
-        row
-        for sense, chosen in HOG_CHOSEN.items()
-        for size, settings in chosen.items()
-        for row in product(
-            **_exposed("paper", size, sense),
-            **_on_features("test", HOG_BATCHES[0], *settings),
-            seed=range(3),
-        )
-    ]
+    rows = []
+    for sense, chosen in HOG_CHOSEN.items():
+        for size, settings in chosen.items():
+            own = _on_features("test", HOG_BATCHES[0], *settings)
+            rows += product([_exposed("paper", size, sense)], **own, seed=range(3))
+    return rows
 
 
 def hog_dp_sgd_settings() -> Grid:
     """Candidates for batch, clipping norm and rate of DP-SGD at each exposure, on
     held-out training rows.
     """
-    return [
-        {
-            **_exposed("paper", size, sense),
-            **_on_features("validation", batch, norm, travel),
-            "seed": 0,
-        }
-        for sense, travels in TRAVELS.items()
-        for size in SUBSAMPLES["paper"]
-        for batch in HOG_BATCHES
-        for norm in HOG_NORMS
-        for travel in travels
-    ]
+    rows = []
+    for sense, travels in TRAVELS.items():
+        exposed = [_exposed("paper", size, sense) for size in SUBSAMPLES["paper"]]
+        tried = itertools.product(HOG_BATCHES, HOG_NORMS, travels)
+        settings = [_on_features("validation", *each) for each in tried]
+        rows += product(exposed, settings, seed=0)
+    return rows
 
 
 def _exposed(scale: str, size: int, sense: str) -> dict[str, Any]:
@@ -780,11 +722,12 @@ def noises(
     """DP-SGD at each (epsilon, delta, sigma), the last one first: with sigma, and
     with the least noise.
     """
-    return [
-        {**common, "noise_multiplier": noise, "epsilon": epsilon, "delta": delta}
-        for *budget, sigma in reversed(budgets)
-        for noise, epsilon, delta in ((sigma, None, None), (None, *budget))
-    ]
+    rows = []
+    for epsilon, delta, sigma in reversed(budgets):
+        given = {"noise_multiplier": sigma, "epsilon": None, "delta": None}
+        least = {"noise_multiplier": None, "epsilon": epsilon, "delta": delta}
+        rows += product([{**common}], [given, least])
+    return rows
 
 
 def _two_noises(common: Mapping[str, Any], scale: str, table: str) -> Grid:
@@ -797,11 +740,10 @@ def _two_noises(common: Mapping[str, Any], scale: str, table: str) -> Grid:
     # from a public model a tenth of the rate, as the paper has it
     factor = FINE_TUNING if "public" in common else 1.0
     rows = noises(common, budgets(table))
-    rates = [dp_sgd_rate("network", row, n=RECORDS[scale]) for row in rows]
-    return [
-        {**row, "learning_rate": decimal(factor * rate)}
-        for row, rate in zip(rows, rates, strict=True)
-    ]
+    for row in rows:
+        rate = dp_sgd_rate("network", row, n=RECORDS[scale])
+        row["learning_rate"] = decimal(factor * rate)
+    return rows
 
 
 def _query_counts(table: str) -> list[int]:
@@ -832,13 +774,10 @@ def _case_2(scale: str, public: str | None = None) -> dict[str, Any]:
     """The same from the public model, at a tenth of the rate, on the test rows that
     stay private.
     """
-    start = _start(scale, public)
-    factor = (
-        {"learning_rate": FINE_TUNING * OPTIMIZERS[scale]["learning_rate"]}
-        if start
-        else {}
-    )
-    return {**_case_1(scale), "split": "rest", **start, **factor}
+    row = {**_case_1(scale), "split": "rest", **_start(scale, public)}
+    if "public" in row:
+        row["learning_rate"] *= FINE_TUNING
+    return row
 
 
 def _start(scale: str, public: str | None = None) -> dict[str, Any]:
@@ -846,7 +785,7 @@ def _start(scale: str, public: str | None = None) -> dict[str, Any]:
     epochs at the rate from scratch.
     """
     # the quick scale has no public images but its own test rows
-    known = PUBLIC.get("cifar10" if DATASETS[scale] == "cifar10" else scale, ())
+    known = PUBLIC.get(scale, ())
     if not known:
         return {}
     public = one_of("public", public or known[0], known)

@@ -32,8 +32,13 @@ SUPPOSED: dict[str, dict[int, range]] = {
 SUPPOSED_OF = {"liblinear": "logistic", "xgboost": "boosting"}
 # others have hundreds of records rather than thousands
 LARGE = ("adult", "diabetes130")
-# confidence, votes of a teacher as a fraction of queries
-FILTERS = ((0.0, 1.0), (0.75, 0.75), (0.9, 0.5), (0.9, 0.25))
+# votes of a teacher as a fraction of queries
+FILTERS: Grid = [
+    {"confidence": 0.0, "vote_fraction": 1.0},
+    {"confidence": 0.75, "vote_fraction": 0.75},
+    {"confidence": 0.9, "vote_fraction": 0.5},
+    {"confidence": 0.9, "vote_fraction": 0.25},
+]
 
 
 # Arguments of scikit-learn's boosting that may be the paper's for the students, which
@@ -66,14 +71,12 @@ def of_setting(n_teachers: int, n_partitions: int) -> Grid:
     # m is 1 for all records then
     if n_partitions == 1:
         del accountants["personalised"]
+    rows: Grid = []
     setting = {"n_teachers": n_teachers, "n_partitions": n_partitions}
-    return [
-        row
-        for accountant, deltas in accountants.items()
-        for row in product(
-            **setting, accountant=accountant, delta=deltas, epsilon=EPSILONS
-        )
-    ]
+    for accountant, deltas in accountants.items():
+        budgets = product(accountant=accountant, delta=deltas, epsilon=EPSILONS)
+        rows += product([setting], budgets)
+    return rows
 
 
 def student(dataset: str, teachers: str, *, seeds: int = 10) -> Grid:
@@ -84,19 +87,11 @@ def student(dataset: str, teachers: str, *, seeds: int = 10) -> Grid:
     """
     # chunks of small data would be empty
     sizes = SIZES[teachers if dataset in LARGE else "quick"]
-    rows = [
-        NOTHING,
-        *(
-            row
-            for n, k in itertools.product(sizes["n"], sizes["k"])
-            for row in of_setting(n, k)
-        ),
-    ]
-    return [
-        {**run, **row}
-        for run in product(dataset=dataset, teachers=teachers, seed=range(seeds))
-        for row in rows
-    ]
+    rows = [NOTHING]
+    for n, k in itertools.product(sizes["n"], sizes["k"]):
+        rows += of_setting(n, k)
+    runs = product(dataset=dataset, teachers=teachers, seed=range(seeds))
+    return product(runs, rows)
 
 
 def supposed(teachers: str) -> Grid:
@@ -107,15 +102,11 @@ def supposed(teachers: str) -> Grid:
     numbers = SIZES[SUPPOSED_OF[teachers]]["n"]
     for k, seeds in SUPPOSED[teachers].items():
         for seed, n in itertools.product(seeds, numbers):
-            run = {"dataset": "adult", "teachers": teachers, "seed": seed}
+            rows = [row for row in of_setting(n, k) if row["delta"] == PUBLISHED_DELTA]
             # one model without privacy for each seed
             if k == 1 and n == numbers[0]:
-                found.append({**run, **NOTHING})
-            found += [
-                {**run, **row}
-                for row in of_setting(n, k)
-                if row["delta"] == PUBLISHED_DELTA
-            ]
+                rows.insert(0, NOTHING)
+            found += product(rows, dataset="adult", teachers=teachers, seed=seed)
     return found
 
 
@@ -134,13 +125,8 @@ def filtered(dataset: str, *, seeds: int = 10) -> Grid:
     """
     common = {"dataset": dataset, "delta": STATED_DELTA, "n_partitions": 1}
     numbers = SIZES["logistic" if dataset in LARGE else "quick"]["n"]
-    return [
-        {**row, "confidence": confidence, "vote_fraction": votes}
-        for row in product(
-            **common, seed=range(seeds), n_teachers=numbers, epsilon=EPSILONS
-        )
-        for confidence, votes in FILTERS
-    ]
+    rows = product(**common, seed=range(seeds), n_teachers=numbers, epsilon=EPSILONS)
+    return product(rows, FILTERS)
 
 
 def causes(dataset: str = "adult", *, seeds: int = 5) -> Grid:
@@ -165,21 +151,12 @@ def causes(dataset: str = "adult", *, seeds: int = 5) -> Grid:
 
 def cost() -> Grid:
     """List the settings of one run on Adult, whose cost is measured."""
-    settings = {
-        name: [(1, 1), *itertools.product(*SIZES[name].values())]
-        for name in ("logistic", "boosting")
-    }
-    return [
-        {
-            "dataset": "adult",
-            "teachers": teachers,
-            "n_teachers": n,
-            "n_partitions": k,
-            "seed": 0,
-        }
-        for teachers, own in settings.items()
-        for n, k in own
-    ]
+    found: Grid = []
+    for name in ("logistic", "boosting"):
+        sizes = {"n_teachers": SIZES[name]["n"], "n_partitions": SIZES[name]["k"]}
+        settings = [{"n_teachers": 1, "n_partitions": 1}, *product(**sizes)]
+        found += product(settings, dataset="adult", teachers=name, seed=0)
+    return found
 
 
 def seconds(parameters: Mapping[str, Any]) -> float:

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from itertools import product
+from itertools import product as pairs
 from typing import Any
 
 from dpnotes._validation import one_of
-from dpnotes.lab._experiment import Grid, without
+from dpnotes.lab._experiment import Grid, product, without
 from dpnotes.lab.intrinsic_sgd.data import (
     PAPER_NAMES,
     SCALINGS,
@@ -131,20 +131,13 @@ def settings(
         # what is wrong with a file shows before anything runs
         records(names[0], scale_rows)
     common = {"hidden": None, "output": "sigmoid", "schedule": "constant", "seed": 0}
-    rows = [
-        {
-            "dataset": name,
-            **common,
-            **dict(zip(SGD_FIELDS, SGD.get(name, OWN_SGD), strict=True)),
-            **changed,
-        }
-        for name in names
-    ]
+    rows: Grid = []
+    for name in names:
+        settings = dict(zip(SGD_FIELDS, SGD.get(name, OWN_SGD), strict=True))
+        rows.append({"dataset": name, **common, **settings, **changed})
     # rows of the tasks have no such parameter, and their keys must stay
     scaled = {} if names[0] in SGD else {"scale_rows": scale_rows}
-    return [
-        {**row, "initial": initial, **scaled} for row in rows for initial in INITIALS
-    ]
+    return product(rows, initial=INITIALS, **scaled)
 
 
 def by_scale(make: Callable[[Grid], Grid]) -> dict[str, Callable[[], Grid]]:
@@ -169,28 +162,19 @@ def with_networks(chosen: Grid) -> Grid:
     """Add the same tasks with one hidden layer to these settings, if there is a
     network for them.
     """
-    deep = [
-        (row, *NETWORKS[row["dataset"]]) for row in chosen if row["dataset"] in NETWORKS
-    ]
-    return chosen + [
-        {
-            **row,
-            "hidden": units,
+    deep = []
+    for row in chosen:
+        if row["dataset"] in NETWORKS:
+            units, seeds, neighbours = NETWORKS[row["dataset"]]
             # a reader may ask for fewer
-            "n_seeds": min(row["n_seeds"], seeds),
-            "n_neighbours": neighbours,
-        }
-        for row, units, seeds, neighbours in deep
-    ]
+            own = {"n_seeds": min(row["n_seeds"], seeds), "n_neighbours": neighbours}
+            deep.append({**row, "hidden": units, **own})
+    return chosen + deep
 
 
 def distances(chosen: Grid) -> Grid:
     """List a row for each distribution of each setting, networks included."""
-    return [
-        {**row, "quantity": quantity}
-        for row in with_networks(chosen)
-        for quantity in QUANTITIES
-    ]
+    return product(with_networks(chosen), quantity=QUANTITIES)
 
 
 def utilities(chosen: Grid) -> Grid:
@@ -212,7 +196,7 @@ def utilities(chosen: Grid) -> Grid:
         )
         added: list[tuple[Any, ...]] = [("none", None, None, False)]
         added += [
-            (*rule, *rest) for rule, *rest in product(rules, EPSILONS, (False, True))
+            (*rule, *rest) for rule, *rest in pairs(rules, EPSILONS, (False, True))
         ]
         # what exact calibration alone does, at the paper's sensitivity
         if proved and analysis == "published":
@@ -226,39 +210,37 @@ def draws(chosen: Grid) -> Grid:
     for all models, or one for each.
     """
     paper = printed().set_index(["dataset", "quantity"])["printed"]
-    return [
-        {
-            **without(row, "n_neighbours"),
-            "sensitivity": float(paper[task, f"sensitivity_{kind}"]),
-            "intrinsic_sigma": float(paper[task, "sigma_intrinsic"]),
-            "epsilon": 1.0,
-            "draw": draw,
-        }
-        for row in chosen
+    rows = []
+    for row in chosen:
+        task = PAPER_NAMES.get(row["dataset"])
         # Table IV is of varied initial weights
-        if (task := PAPER_NAMES.get(row["dataset"])) and row["initial"] == "varied"
-        for kind, draw in product(("theoretical", "empirical"), ("shared", "own"))
-    ]
+        if task is None or row["initial"] != "varied":
+            continue
+        for kind in ("theoretical", "empirical"):
+            given = {
+                "sensitivity": float(paper[task, f"sensitivity_{kind}"]),
+                "intrinsic_sigma": float(paper[task, "sigma_intrinsic"]),
+                "epsilon": 1.0,
+            }
+            own = without(row, "n_neighbours")
+            rows += product([own], **given, draw=["shared", "own"])
+    return rows
 
 
 def scalings(chosen: Grid) -> Grid:
     """List the digits in each scaling and several projections."""
-    return [
-        {"scaling": scaling, "projection": projection, **_study(row)}
-        for row in chosen
-        if row["dataset"] == UNSCALED and row["initial"] == "varied"
-        for scaling, projection in product(SCALINGS, range(PROJECTIONS))
-    ]
+    own = [_study(row) for row in _varied(chosen) if row["dataset"] == UNSCALED]
+    return product(own, scaling=[*SCALINGS], projection=range(PROJECTIONS))
 
 
 def repeats(chosen: Grid) -> Grid:
     """List the studies of Forest and of Adult, each with several other seeds."""
-    return [
-        {"dataset": row["dataset"], **_study(row), "seed": seed}
-        for row in chosen
-        if row["initial"] == "varied"
-        for seed in range(1, REPEATS.get(row["dataset"], 0) + 1)
-    ]
+    rows = []
+    for row in _varied(chosen):
+        task = row["dataset"]
+        seeds = range(1, REPEATS.get(task, 0) + 1)
+        rows += product([_study(row)], dataset=task, seed=seeds)
+    return rows
 
 
 def trajectories(chosen: Grid) -> Grid:
@@ -267,15 +249,9 @@ def trajectories(chosen: Grid) -> Grid:
     """
     # from one start, the order alone tells the runs apart
     fixed = [row for row in chosen if row["initial"] == "fixed"]
-    row = {
-        **next((r for r in fixed if r["dataset"] == "covertype"), fixed[0]),
-        "n_seeds": 8,
-        "n_neighbours": 1,
-    }
-    return [
-        {**row, "run": run, "step": step}
-        for run, step in product(range(8), checkpoints(row["steps"]))
-    ]
+    row = next((row for row in fixed if row["dataset"] == "covertype"), fixed[0])
+    runs = {"n_seeds": 8, "n_neighbours": 1, "run": range(8)}
+    return product([row], **runs, step=checkpoints(row["steps"]))
 
 
 def hyperparameters(chosen: Grid) -> Grid:
@@ -296,28 +272,16 @@ def hyperparameters(chosen: Grid) -> Grid:
             *(row["batch_size"] * factor for factor in (1, 4, 16)),
         ]
         if row["dataset"] not in SGD:  # a file may be smaller than a large batch
-            sizes = [
-                size
-                for size in sizes
-                if size < len(records(row["dataset"], row["scale_rows"]).X)
-            ]
-        rows += [
-            {
-                **base,
-                "batch_size": size,
-                # the same number of passes
-                "steps": row["steps"] * row["batch_size"] // size,
-            }
-            for size in sizes
-        ]
+            n = len(records(row["dataset"], row["scale_rows"]).X)
+            sizes = [size for size in sizes if size < n]
+        for size in sizes:
+            # the same number of passes
+            steps = row["steps"] * row["batch_size"] // size
+            rows.append({**base, "batch_size": size, "steps": steps})
         rates = [row["learning_rate"] * factor for factor in (0.25, 4.0)]
-        rows += [
-            {**base, "learning_rate": rate} for rate in rates if rate <= LARGEST_RATE
-        ]
-        rows += [
-            {**base, "schedule": schedule}
-            for schedule in ("inverse", "inverse-root", "linear")
-        ]
+        allowed = [rate for rate in rates if rate <= LARGEST_RATE]
+        rows += product([base], learning_rate=allowed)
+        rows += product([base], schedule=["inverse", "inverse-root", "linear"])
     return rows
 
 
@@ -337,26 +301,25 @@ def audits(chosen: Grid) -> Grid:
             "quiet direction": fitted,
             "only holder": ONLY_HOLDER,
         }
-        runs = [
-            (record, *of_task[task])
-            for record, of_task in tests.items()
-            if task in of_task
-        ]
-        rows += [
-            {**setting, "record": record, "fit_runs": fit, "test_runs": test}
-            for record, fit, test in runs
-        ]
+        for record, of_task in tests.items():
+            if task in of_task:
+                runs = dict(zip(("fit_runs", "test_runs"), of_task[task], strict=True))
+                rows.append({**setting, "record": record, **runs})
     return rows
 
 
 def last_iterates(chosen: Grid) -> Grid:
     """List noisy descent at each epsilon, for tasks whose rows have norm at most 1."""
-    rows: Grid = []
-    for row in chosen:
-        if row["initial"] == "varied" and row["dataset"] != UNSCALED:
-            own = {k: v for k, v in row.items() if k in ("dataset", "scale_rows")}
-            rows += [{**own, "epsilon": e, **LAST_ITERATE} for e in EPSILONS]
-    return rows
+    own = []
+    for row in _varied(chosen):
+        if row["dataset"] != UNSCALED:
+            kept = row.keys() & {"dataset", "scale_rows"}
+            own.append({name: row[name] for name in kept})
+    return product(own, epsilon=EPSILONS, **LAST_ITERATE)
+
+
+def _varied(chosen: Grid) -> Grid:
+    return [row for row in chosen if row["initial"] == "varied"]
 
 
 def _study(row: Mapping[str, Any]) -> dict[str, Any]:
