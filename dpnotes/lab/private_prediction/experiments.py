@@ -224,8 +224,8 @@ def network(
     *,
     method: str,
     dataset: str,
-    epsilon: float | None,
-    answers: int | None,
+    epsilon: Any,
+    answers: Any,
     clipping_norm: float | None = None,
     epochs: int,
     seed: int,
@@ -257,8 +257,9 @@ def network(
         accuracy and accuracy_std (over 100 votes on one set of models; None for one
         network); noise; data; device.
     """
-    from dpnotes import data
+    from dpnotes import accounting, data
     from dpnotes.lab.private_prediction import networks
+    from dpnotes.mechanisms import soft_vote, vote_counts
 
     one_of("method", method, networks.METHODS)
     arrays = data.load(dataset)
@@ -271,20 +272,22 @@ def network(
             {"device": device},
         )
         votes = np.stack([as_codes(text) for text in rows["votes"]])
+        counts = vote_counts(votes, arrays.n_classes)
+        # sound, and the least noise that we know
+        beta = accounting.soft_vote_beta(epsilon, networks.DELTA, answers=answers)
+        noise = 1 / float(beta)
         # a hundred votes on one set of models
-        labels, noise = networks.voted(
-            votes, arrays.n_classes, epsilon=epsilon, answers=answers, seed=seed
-        )
+        labels = soft_vote(counts, beta=beta, seed=seed, n_repeats=networks.REPEATS)
     else:
-        labels, noise = networks.labels(
-            method,
-            arrays,
-            epsilon=epsilon,
-            clipping_norm=clipping_norm,
-            epochs=epochs,
-            seed=seed,
-            device=device,
-        )
+        model: Any = networks.resnet(arrays, epochs=epochs, seed=seed, device=device)
+        if method == "dp_sgd":
+            budget = {"epsilon": epsilon, "delta": networks.DELTA}
+            model = networks.by_dp_sgd(
+                model, arrays, clipping_norm=clipping_norm, **budget
+            )
+        model.fit(arrays.X_train, arrays.y_train)
+        labels = model.predict(arrays.X_test)[None]
+        noise = getattr(model, "noise_multiplier_", None)
     return {
         **_mean_and_std((labels == arrays.y_test).mean(axis=1)),
         "noise": noise,
@@ -325,20 +328,26 @@ def network_setting(
     dict
         accuracy; noise (the multiplier); data; device.
     """
-    from dpnotes import data
+    from dpnotes import accounting, data
     from dpnotes.lab.private_prediction import networks
 
-    arrays = data.load(dataset)
-    accuracy, noise = networks.setting(
-        arrays,
-        clipping_norm=clipping_norm,
-        epsilon=epsilon,
-        epochs=epochs,
-        whole_epochs=whole_epochs,
-        seed=seed,
-        device=device,
+    arrays = networks.held_out(data.load(dataset))
+    # the noise is that of the whole training, so that the choice is made at that noise
+    noise = accounting.dp_sgd_noise_multiplier(
+        epsilon,
+        networks.DELTA,
+        sample_rate=networks.BATCH / len(arrays.X_train),
+        steps=whole_epochs * (len(arrays.X_train) // networks.BATCH),
+        accountant="pld",
     )
-    return {"accuracy": accuracy, "noise": noise, **origin(arrays, device)}
+    model = networks.by_dp_sgd(
+        networks.resnet(arrays, epochs=epochs, seed=seed, device=device),
+        arrays,
+        noise_multiplier=float(noise),
+        clipping_norm=clipping_norm,
+    ).fit(arrays.X_train, arrays.y_train)
+    accuracy = float(model.score(arrays.X_test, arrays.y_test))
+    return {"accuracy": accuracy, "noise": float(noise), **origin(arrays, device)}
 
 
 # of a core, for an epoch on a sixteenth of the records, and an epoch of DP-SGD

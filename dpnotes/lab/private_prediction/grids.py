@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from dpnotes.lab._experiment import Grid
+from dpnotes.lab._experiment import Grid, product as rows_of
 
 NAMES = {
     "model_sensitivity": "model sensitivity",
@@ -63,11 +63,12 @@ def repeats_in_words() -> str:
     )
 
 
-def point(
-    method: str, *, epsilon: float, delta: float, answers: int = 100, **changed: Any
-) -> dict[str, Any]:
-    """Parameters of one point; what a method does not depend on is None, so that
-    figures share their points.
+def points(
+    method: str, *, epsilon: Any, delta: Any, answers: Any = 100, **changed: Any
+) -> Grid:
+    """Points of a method at a value, or at each of several values, of each parameter.
+
+    What a method does not depend on is None, so that figures share their points.
     """
     # a released model answers any number
     asked = answers if method in ANSWERING else None
@@ -86,7 +87,7 @@ def point(
         "seed": 0,
         "repeats": REPEATS.get(method, 100),
     }
-    return {**parameters, **changed}
+    return rows_of(**{**parameters, **changed})
 
 
 def methods_at(delta: float) -> tuple[str, ...]:
@@ -96,53 +97,43 @@ def methods_at(delta: float) -> tuple[str, ...]:
 
 def privacy() -> Grid:
     """Figure 1: epsilon varied at 100 answers; delta 0 and 1e-5."""
-    return [
-        point(method, epsilon=epsilon, delta=delta, analysis=analysis)
-        for delta, epsilons in EPSILONS.items()
-        for analysis in ANALYSES
-        for method in methods_at(delta)
-        for epsilon in epsilons
-    ]
+    rows: Grid = []
+    for (delta, epsilons), analysis in product(EPSILONS.items(), ANALYSES):
+        for method in methods_at(delta):
+            rows += points(method, epsilon=epsilons, delta=delta, analysis=analysis)
+    return rows
 
 
 def budget() -> Grid:
     """Figure 2: the number of answers varied at epsilon = 1; the methods of private
     training are in Figure 1.
     """
-    return [
-        point(method, epsilon=1.0, delta=delta, answers=answers, analysis=analysis)
-        for delta, analysis, method, answers in product(
-            EPSILONS, ANALYSES, ANSWERING, BUDGETS
-        )
-    ]
+    rows: Grid = []
+    for delta, analysis, method in product(EPSILONS, ANALYSES, ANSWERING):
+        asked = {"answers": BUDGETS, "analysis": analysis}
+        rows += points(method, epsilon=1.0, delta=delta, **asked)
+    return rows
 
 
 def failure() -> Grid:
     """Figure 3: delta varied at epsilon = 1 and 100 answers."""
-    return [
-        point(method, epsilon=1.0, delta=delta, analysis=analysis)
-        for analysis, method, delta in product(ANALYSES, METHODS, DELTAS)
-    ]
+    rows: Grid = []
+    for analysis, method in product(ANALYSES, METHODS):
+        rows += points(method, epsilon=1.0, delta=DELTAS, analysis=analysis)
+    return rows
 
 
 def size() -> Grid:
     """Figures 4, 5a and 5b: training rows, principal axes and classes varied, at (1,
     0) and 100 answers.
     """
-    return [
-        point(
-            method,
-            epsilon=1.0,
-            delta=0.0,
-            analysis=analysis,
-            **{name: value},
+    rows: Grid = []
+    for analysis, varied in SIZED.items():
+        for (name, values), method in product(varied.items(), methods_at(0.0)):
             # votes need new models at each size
-            **PARTITIONED.get(method, {}),
-        )
-        for analysis, varied in SIZED.items()
-        for name, values in varied.items()
-        for method, value in product(methods_at(0.0), values)
-    ]
+            own: dict[str, Any] = {**PARTITIONED.get(method, {}), name: values}
+            rows += points(method, epsilon=1.0, delta=0.0, analysis=analysis, **own)
+    return rows
 
 
 def setting() -> Grid:
@@ -152,19 +143,14 @@ def setting() -> Grid:
     vote = "subsample_aggregate"
     loss = "loss_perturbation"
     few = PARTITIONED["subsample_aggregate"]
-    tight: Grid = [
-        *(
-            point(vote, epsilon=e, delta=0.0, n_models=m, **few)
-            for m, e in product(MODELS, SETTING_EPSILONS)
-        ),
-        *(
-            point(loss, epsilon=e, delta=0.0, l2=l2)
-            for e, l2 in product(SETTING_EPSILONS, PENALTIES)
-        ),
-    ]
-    return tight + [
-        {**row, "analysis": "published"} for row in tight if row["l2"] != PENALTIES[0]
-    ]
+    tight: Grid = []
+    at = {"epsilon": SETTING_EPSILONS, "delta": 0.0}
+    # one number of models after the other, as all epsilons share their votes
+    for models in MODELS:
+        tight += points(vote, **at, n_models=models, **few)
+    tight += points(loss, **at, l2=PENALTIES)
+    published = [row for row in tight if row["l2"] != PENALTIES[0]]
+    return tight + rows_of(published, analysis="published")
 
 
 def quick(dataset: str = "digits") -> Grid:
@@ -173,40 +159,31 @@ def quick(dataset: str = "digits") -> Grid:
 
     The tight accounting of DP-SGD takes seconds a point by itself.
     """
-    return [
-        point(
-            method,
-            epsilon=epsilon,
-            delta=delta,
-            analysis=analysis,
-            dataset=dataset,
-            **FEW.get(method, ONCE),
-        )
-        for delta in EPSILONS
-        for analysis in ANALYSES
-        for method in methods_at(delta)
-        for epsilon in FEW_EPSILONS
-        # half a minute for all of the quick scale
-        if method != "dp_sgd" or (analysis == "published" and epsilon == 5.0)
-    ]
+    rows: Grid = []
+    for delta, analysis in product(EPSILONS, ANALYSES):
+        for row in _small(dataset, delta):
+            row["analysis"] = analysis
+            one = analysis == "published" and row["epsilon"] == 5.0
+            # half a minute for all of the quick scale
+            if row["method"] != "dp_sgd" or one:
+                rows.append(row)
+    return rows
 
 
 def own(dataset: str) -> Grid:
     """Figure 1 on a reader's file, by sound noise alone; see
     :func:`dpnotes.lab.own_data.reference`.
     """
-    return [
-        point(
-            method,
-            epsilon=epsilon,
-            delta=delta,
-            dataset=dataset,
-            **FEW.get(method, ONCE),
-        )
-        for delta in EPSILONS
-        for method in methods_at(delta)
-        for epsilon in FEW_EPSILONS
-    ]
+    return [row for delta in EPSILONS for row in _small(dataset, delta)]
+
+
+def _small(dataset: str, delta: float) -> Grid:
+    """Each method at a few epsilons and fewer repeats, on a small data set."""
+    rows: Grid = []
+    for method in methods_at(delta):
+        own: dict[str, Any] = {"dataset": dataset, **FEW.get(method, ONCE)}
+        rows += points(method, epsilon=FEW_EPSILONS, delta=delta, **own)
+    return rows
 
 
 def times() -> Grid:
@@ -231,11 +208,11 @@ def times() -> Grid:
         ("n_models", (16, 32, 64, 128), timed[1:]),
         ("l2", (1e-3, 1e-2, 1e-1), timed[:1]),
     ]
-    return [
-        {"method": method, "varied": name, **base, name: value, "seed": seed}
-        for name, values, methods in varied
-        for method, value, seed in product(methods, values, range(5))
-    ]
+    rows: Grid = []
+    for name, values, methods in varied:
+        own: dict[str, Any] = {"method": methods, "varied": name, **base, name: values}
+        rows += rows_of(**own, seed=range(5))
+    return rows
 
 
 def networks() -> Grid:
@@ -269,25 +246,21 @@ def vote_networks(
     share.
     """
     shared = {"dataset": dataset, "n_models": VOTERS, "epochs": epochs, "seed": seed}
-    return [{**shared, "model": model} for model in range(VOTERS)]
+    return rows_of(**shared, model=range(VOTERS))
 
 
 def network_settings() -> Grid:
     """Candidates for the clipping norm of Figure 7's DP-SGD, with the noise of
     epsilon = 1, on held-out rows.
     """
-    return [
-        {
-            "dataset": "cifar10",
-            "clipping_norm": norm,
-            "epsilon": 1.0,
-            "epochs": 10,
-            "whole_epochs": DP_SGD_EPOCHS,
-            "seed": seed,
-        }
-        for norm in CLIPPING_NORMS
-        for seed in range(3)
-    ]
+    return rows_of(
+        dataset="cifar10",
+        clipping_norm=CLIPPING_NORMS,
+        epsilon=1.0,
+        epochs=10,
+        whole_epochs=DP_SGD_EPOCHS,
+        seed=range(3),
+    )
 
 
 GRIDS = {

@@ -20,7 +20,7 @@ from dpnotes.lab.private_prediction import (
     networks,
     runs,
 )
-from dpnotes.lab.private_prediction.grids import GRIDS, METHODS, point
+from dpnotes.lab.private_prediction.grids import GRIDS, METHODS, points
 from dpnotes.lab.private_prediction.results import (
     Look,
     crossing,
@@ -34,10 +34,9 @@ from dpnotes.lab.store import published_store, read_store, sweep
 
 
 def digits(method, **changed):
-    return point(
-        method,
-        **{"epsilon": 20.0, "delta": 0.0, "dataset": "digits", "repeats": 3, **changed},
-    )
+    given = {"epsilon": 20.0, "delta": 0.0, "dataset": "digits", "repeats": 3}
+    (row,) = points(method, **{**given, **changed})
+    return row
 
 
 def test_tasks_lie_in_the_ball_and_vary_as_asked():
@@ -163,7 +162,7 @@ def test_networks_of_a_vote_are_rows_that_all_votes_share(
     """Each is, bit for bit, the one that is fitted with all others; a sweep of votes
     trains each once.
     """
-    learner = networks._network(images, epochs=1, seed=0, device="cpu")
+    learner = networks.resnet(images, epochs=1, seed=0, device="cpu")
     together = methods.fit_shards(
         images.X_train,
         images.y_train,
