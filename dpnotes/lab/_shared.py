@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpnotes.lab._places import published_store, runs_store
-from dpnotes.lab.store import collect, missing, row_under_way, sweep
+from dpnotes.lab.store import collect, missing, row_under_way
 
 Grid = list[dict[str, Any]]
 
@@ -37,32 +39,21 @@ def shared_rows(
         One row for each of ``grid``, in its order, with its parameters and metrics.
     """
     row = row_under_way()
-    published = published_store(name)
-    # outside of a sweep nothing is written
-    if row is None:
-        rows = collect(
-            function, grid, compute="stored", published=published, runs=runs_store(name)
-        )
-        computed = [
-            parameters
-            | (function(**parameters, **options) if pd.isna(date) else dict(stored))
-            for parameters, date, (_, stored) in zip(
-                grid, rows["date"], rows.iterrows(), strict=True
-            )
-        ]
-        return pd.DataFrame(computed)
     start = time.perf_counter()
-    runs = row.store.parent / name
     how: dict[str, Any] = {"options": options, "n_jobs": 1, "progress": False}
-    todo = missing(function, grid, published)
-    # processes at the same rows begin at different ones
-    for index in np.random.default_rng().permutation(len(todo)):
-        # one at a time: what another has finished meanwhile is taken
-        sweep(function, [todo[index]], store=runs, **how)
-    row.seconds -= time.perf_counter() - start  # they have their own
-    return collect(
-        function, grid, compute="missing", published=published, runs=runs, **how
-    )
+    # outside of a sweep nothing is kept
+    with TemporaryDirectory() as nowhere:
+        runs = (Path(nowhere) if row is None else row.store.parent) / name
+        how |= {"published": published_store(name), "runs": runs, "compute": "missing"}
+        todo = missing(function, grid, how["published"])
+        # processes at the same rows begin at different ones
+        for index in np.random.default_rng().permutation(len(todo)):
+            # one at a time: what another has finished meanwhile is taken
+            collect(function, [todo[index]], **how)
+        found = collect(function, grid, **how)
+    if row is not None:
+        row.seconds -= time.perf_counter() - start  # they have their own
+    return found
 
 
 def lacking(name: str, function: Callable[..., dict[str, Any]], grid: Grid) -> Grid:

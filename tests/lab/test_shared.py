@@ -59,7 +59,7 @@ def test_published_parts_are_taken_and_outside_of_a_sweep_nothing_is_written(tmp
     shutil.rmtree(tmp_path / "runs" / "parts")
     CALLS.clear()
     assert whole(numbers=4) == {"sum": 14}
-    assert CALLS == [2, 3]
+    assert sorted(CALLS) == [2, 3]
     assert not (tmp_path / "runs" / "parts").exists()
     assert run(tmp_path, 4)["sum"].tolist() == [14]
     assert sorted(CALLS) == [2, 2, 3, 3]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,14 @@ import numpy as np
 
 from dpnotes import accounting
 from dpnotes.lab import experiment
-from dpnotes.lab._experiment import Experiment, Grid
+from dpnotes.lab._experiment import Experiment, Grid, without
 from dpnotes.lab._shared import origin
 from dpnotes.lab.dpbag import grids, runs
 from dpnotes.lab.dpbag.runs import PAID, Codes, Labelled, Thirds, affordable, thirds
 
 
 @experiment("dpbag.student")
-def student(
-    *, accountant: str, epsilon: Any, delta: Any, device: str = "auto", **row: Any
-) -> dict[str, Any]:
+def student(*, device: str = "auto", **row: Any) -> dict[str, Any]:
     """Label public rows by the private vote of teachers until a budget is spent, and
     score a student of the labels.
 
@@ -58,12 +56,25 @@ def student(
         (quantiles, over the private records, of the epsilon that the personalised
         accountant gives them), data and device.
     """
+    return _labelled({}, device=device, **row)
+
+
+def _labelled(
+    settings: Mapping[str, Any],
+    *,
+    accountant: str,
+    epsilon: Any,
+    delta: Any,
+    device: str,
+    **row: Any,
+) -> dict[str, Any]:
+    """What :func:`student` returns; the settings are those of the student alone."""
     teachers = row["teachers"]
     n_teachers = row["n_teachers"]
     # no vote: the student learns from the private labels
     if accountant == "none":
         records = thirds(row["dataset"], row["seed"])
-        model = runs.student(teachers, *records.private, row["seed"])
+        model = runs.student(teachers, *records.private, row["seed"], **settings)
         return _scored(model, records.private, records.private.y, records, device) | {
             "status": "none"
         }
@@ -98,7 +109,8 @@ def student(
         }
     # budgets share the noise of their first labels
     released = done.labels[:labels]
-    model = runs.student(teachers, public.X[:labels], released, done.student_seed)
+    asked = public.X[:labels]
+    model = runs.student(teachers, asked, released, done.student_seed, **settings)
     return _scored(model, public, released, done.thirds, device) | guarantee
 
 
@@ -170,9 +182,7 @@ def filtered(
 
 
 @experiment("dpbag.cause")
-def cause(
-    *, dataset: str, setting: str, seed: int, device: str = "auto", **row: Any
-) -> dict[str, Any]:
+def cause(*, setting: str, device: str = "auto", **row: Any) -> dict[str, Any]:
     """Compute a row of :func:`student` for boosting, with students of other settings.
 
     Parameters
@@ -188,35 +198,9 @@ def cause(
     dict
         labels, label_accuracy, accuracy, auroc, auprc, data and device.
     """
-    from dpnotes.learners import BoostedTreesClassifier
-    from dpnotes.methods import DPBag
-
-    records = thirds(dataset, seed)
-    model = runs.learner("boosting", **grids.SETTINGS[setting])
-    private = records.private
-    public = records.public
-    if row["accountant"] == "none":
-        return _scored(
-            model.set_params(random_state=seed).fit(*private),
-            private,
-            private.y,
-            records,
-            device,
-        )
-    dtype = np.float32  # as in the row there
-    vote = DPBag(
-        estimator=BoostedTreesClassifier(device="cpu"),
-        student=model,
-        partitions="balanced",
-        adjacency="replace-one",
-        device=device,
-        noise_seed=seed,
-        # rows have the paper's name for it
-        n_models=row.pop("n_teachers"),
-        **row,
-    )
-    vote.fit(private.X.astype(dtype), private.y, public=public.X.astype(dtype))
-    return _scored(vote.student_, public, vote.labels_, records, device)
+    settings = grids.SETTINGS[setting]
+    found = _labelled(settings, teachers="boosting", device=device, **row)
+    return without(found, "epsilon_spent", "adjacency", "status")
 
 
 @experiment("dpbag.cost")

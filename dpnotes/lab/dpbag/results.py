@@ -244,12 +244,12 @@ def _labels_rise(means: Mapping[str, pd.DataFrame]) -> list[Question]:
         .sort_values("k")
         .groupby(["n_teachers", "epsilon"])["mean"]
     )
-    return [
-        above(more - fewer, margin=0.0)
-        for _, group in counts
+    found: list[Question] = []
+    for _, group in counts:
         # in the order of k
-        for fewer, more in pairwise(group)
-    ]
+        for fewer, more in pairwise(group):
+            found.append(above(more - fewer, margin=0.0))
+    return found
 
 
 # the statement, and what is asked of each cell

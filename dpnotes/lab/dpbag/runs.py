@@ -218,9 +218,7 @@ def run(
     secret = secret_seed(seed)
     beta = 2 / n_teachers
     # streams in the order in which DPBag draws them
-    learn_seed, student_seed = (
-        int(s) for s in stream(secret, 0).integers(2**31, size=2)
-    )
+    learn_seed, student_seed = stream(secret, 0).integers(2**31, size=2).tolist()
     cut = draw_partitions(
         len(records.private.y),
         n_chunks=n_teachers,
@@ -239,16 +237,16 @@ def run(
         np.vstack([cut.chunk, cut.joining]), n_teachers=n_teachers, device=device
     )
     # the smallest budget is spent first
-    limits = sorted(
-        (squares_of_budget(e, d, n_partitions=n_partitions, beta=beta), (e, d))
-        for e, d in budgets
-    )
+    limits = []
+    for budget in budgets:
+        squares = squares_of_budget(*budget, n_partitions=n_partitions, beta=beta)
+        limits.append((squares, budget))
+    limits.sort()
     # accountants that do not look at the votes need as many labels
-    fixed = max(
-        affordable(*budget, n_teachers, a)
-        for budget in budgets
-        for a in ("tight", "published")
-    )
+    fixed = 0
+    for budget in budgets:
+        for analysis in ("tight", "published"):
+            fixed = max(fixed, affordable(*budget, n_teachers, analysis))
     stops: dict[Budget, Stop] = {}
     counts: list[Codes] = []
     answered = 0  # public rows that the accountant has seen
@@ -286,7 +284,7 @@ def run(
     return Run(records, labels, student_seed, stops)
 
 
-def student(teachers: str, X: Floats, labels: Codes, seed: int) -> Any:
+def student(teachers: str, X: Floats, labels: Codes, seed: int, **settings: Any) -> Any:
     """Train a student on labelled rows: if all labels agree, it predicts them;
     without labels it predicts class 0.
     """
@@ -295,7 +293,7 @@ def student(teachers: str, X: Floats, labels: Codes, seed: int) -> Any:
     # scikit-learn's learners refuse one class
     if len(np.unique(labels)) < 2:
         return DummyClassifier().fit([[0.0]], labels[:1] if len(labels) else [0])
-    return learner(teachers).set_params(random_state=seed).fit(X, labels)
+    return learner(teachers, **settings).set_params(random_state=seed).fit(X, labels)
 
 
 def scores(model: Any, test: Labelled) -> dict[str, float]:
