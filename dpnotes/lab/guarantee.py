@@ -52,22 +52,21 @@ def commands() -> list[click.Command]:
 def _command(name: str, function: Callable[..., Any]) -> click.Command:
     document = inspect.getdoc(function) or ""
     # several parameters may share a description
-    described = {
-        n: m for m in _PARAMETER.finditer(document + "\n") for n in m[1].split(", ")
-    }
-    options: list[click.Parameter] = [
-        _option(parameter, described.get(parameter.name))
-        for parameter in inspect.signature(function).parameters.values()
+    described: dict[str, re.Match[str]] = {}
+    for found in _PARAMETER.finditer(document + "\n"):
+        described |= dict.fromkeys(found[1].split(", "), found)
+    options: list[click.Parameter] = []
+    for parameter in inspect.signature(function).parameters.values():
         # others cannot be typed, and have defaults
-        if str(parameter.annotation).partition(" ")[0] in (*TYPES, "ArrayLike")
-    ]
+        if str(parameter.annotation).partition(" ")[0] in (*TYPES, "ArrayLike"):
+            options.append(_option(parameter, described.get(parameter.name)))
     profile = name in PROFILES
-    for given, shown in (("delta", "epsilon"), ("epsilon", "delta")) if profile else ():
-        words = f"Show {shown} at this {given} too."
-        options.append(
-            click.Option([f"--at-{given}"], type=float, multiple=True, help=words)
-        )
     if profile:
+        for given, shown in (("delta", "epsilon"), ("epsilon", "delta")):
+            words = f"Show {shown} at this {given} too."
+            options.append(
+                click.Option([f"--at-{given}"], type=float, multiple=True, help=words)
+            )
         words = (
             "Write what a release of this guarantee promises, one page, as .json, .html"
             " or .pdf."

@@ -19,7 +19,7 @@ import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import pandas as pd
 
@@ -37,32 +37,30 @@ from dpnotes.lab.verdicts import (
     agrees,
 )
 
-Outcome: TypeAlias = Literal[
-    "agrees",
-    "explained",
-    "contradicts itself",
-    "unexplained",
-    "undecided",
-    "could be run",
-    "private data",
-]
-AGREES: Final = "agrees"
-EXPLAINED: Final = "explained"
-CONTRADICTS: Final = "contradicts itself"
-UNEXPLAINED: Final = "unexplained"
-OPEN: Final = "undecided"
-UNRUN: Final = "could be run"
-PRIVATE: Final = "private data"
-ALL: tuple[Outcome, ...] = (
-    AGREES,
-    EXPLAINED,
-    CONTRADICTS,
-    UNEXPLAINED,
-    OPEN,
-    UNRUN,
-    PRIVATE,
-)
-OUTCOMES: dict[Verdict, Outcome] = {
+AGREES = "agrees"
+EXPLAINED = "explained"
+CONTRADICTS = "contradicts itself"
+UNEXPLAINED = "unexplained"
+OPEN = "undecided"
+UNRUN = "could be run"
+PRIVATE = "private data"
+WORDS = {  # what one cell does, and what several do
+    AGREES: ("agrees", "agree"),
+    EXPLAINED: (
+        "differs for a reason that runs show",
+        "differ for a reason that runs show",
+    ),
+    CONTRADICTS: (
+        "contradicts another number of the same paper",
+        "contradict another number of the same paper",
+    ),
+    UNEXPLAINED: ("differs without an explanation", "differ without an explanation"),
+    OPEN: ("is undecided", "are undecided"),
+    UNRUN: ("could be run and was not", "could be run and were not"),
+    PRIVATE: ("needs private data", "need private data"),
+}
+ALL = tuple(WORDS)
+OUTCOMES: dict[Verdict, str] = {
     HOLDS: AGREES,
     REVERSED: UNEXPLAINED,
     UNTESTED: UNRUN,
@@ -180,8 +178,8 @@ class Cell:
         Table or figure of the paper, such as "Table 2a".
     cell : str
         The cell in words.
-    outcome : Outcome
-        The outcome of the comparison.
+    outcome : str
+        The outcome of the comparison, one of :data:`ALL`.
     why : str
         For an explained difference, the cause and the store of the runs with this
         cause; for an unexplained difference, the attempts to explain it; for a
@@ -200,7 +198,7 @@ class Cell:
 
     table: str
     cell: str
-    outcome: Outcome
+    outcome: str
     why: str = ""
     printed: float = math.nan
     ours: float = math.nan
@@ -480,26 +478,12 @@ def in_words(judged: Iterable[Cell]) -> str:
     'Of the 1 printed results, 1 agrees, 0 differ for a reason that runs show, 0 contradict another number of the same paper, 0 differ without an explanation, 0 are undecided, 0 could be run and were not, and 0 need private data.'
     """
     outcomes = [cell.outcome for cell in judged]
-    counts = [outcomes.count(outcome) for outcome in ALL]
     parts = []
-    for count, (one, many) in zip(counts, WORDS, strict=True):
+    for outcome, (one, many) in WORDS.items():
+        count = outcomes.count(outcome)
         parts.append(f"{count} {one if count == 1 else many}")
     *first, last = parts
     return f"Of the {len(outcomes)} printed results, {', '.join(first)}, and {last}."
-
-
-WORDS = (
-    ("agrees", "agree"),
-    ("differs for a reason that runs show", "differ for a reason that runs show"),
-    (
-        "contradicts another number of the same paper",
-        "contradict another number of the same paper",
-    ),
-    ("differs without an explanation", "differ without an explanation"),
-    ("is undecided", "are undecided"),
-    ("could be run and was not", "could be run and were not"),
-    ("needs private data", "need private data"),
-)
 
 
 def bar(judged: Iterable[Cell]) -> str:
@@ -508,7 +492,7 @@ def bar(judged: Iterable[Cell]) -> str:
 
     cells = list(judged)
     pieces, key = [], []
-    for outcome, (one, many) in zip(ALL, WORDS, strict=True):
+    for outcome, (one, many) in WORDS.items():
         count = sum(cell.outcome == outcome for cell in cells)
         if count:
             look = f"--hue: {STATUSES[outcome]}"
@@ -525,11 +509,9 @@ def listed(papers: Mapping[str, Iterable[Cell]]) -> pd.DataFrame:
     """List all cells in a table, whose columns are the paper, the fields of
     :class:`Cell` and ``relative`` (the difference as a fraction of the printed number).
     """
-    lines = [
-        {"paper": paper, **vars(cell)}
-        for paper, judged in papers.items()
-        for cell in judged
-    ]
+    lines = []
+    for paper, judged in papers.items():
+        lines += [{"paper": paper, **vars(cell)} for cell in judged]
     frame = pd.DataFrame(lines, columns=["paper", *Cell.__dataclass_fields__])
     difference = frame["ours"] - frame["printed"]
     return frame.assign(relative=difference / frame["printed"].abs())

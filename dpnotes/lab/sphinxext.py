@@ -144,13 +144,27 @@ def tell_facts(app: Sphinx, config: Config) -> None:
     }
 
 
+def _executed(chapter: Chapter) -> dict[str, Any]:
+    """The executed copy of a chapter, which has no cell without one.
+
+    Papermill's cell is left out: the parameters of the book, which tell a reader
+    nothing.
+    """
+    if not chapter.executed.is_file():
+        return {"cells": []}
+    notebook: dict[str, Any]
+    notebook = json.loads(chapter.executed.read_text(encoding="utf-8"))
+    cells = []
+    for cell in notebook["cells"]:
+        if "injected-parameters" not in cell["metadata"].get("tags", ()):
+            cells.append(cell)
+    return notebook | {"cells": cells}
+
+
 def _glued(chapter: Chapter) -> dict[str, str]:
     """What an executed chapter has saved, by name: HTML where it has some, or text."""
-    if not chapter.executed.is_file():
-        return {}
     found = {}
-    notebook = json.loads(chapter.executed.read_text(encoding="utf-8"))
-    for cell in notebook["cells"]:
+    for cell in _executed(chapter)["cells"]:
         for output in cell.get("outputs", ()):
             if scrap := output.get("metadata", {}).get("scrapbook"):
                 kinds = output["data"]
@@ -167,29 +181,19 @@ def use_executed(app: Sphinx, docname: str, source: list[str]) -> None:
     if (chapter := _chapter(app, docname)) is None:
         return
     app.env.note_dependency(str(chapter.executed))
-    if chapter.executed.is_file():
-        notebook = json.loads(chapter.executed.read_text(encoding="utf-8"))
-        notebook["cells"] = [
-            cell for cell in notebook["cells"] if not _is_injected(cell)
-        ]
-        for cell in notebook["cells"]:
+    notebook = _executed(chapter)
+    kind = "absent"
+    message = "the chapter has not been executed: run `dpnotes build`"
+    if cells := notebook["cells"]:
+        for cell in cells:
             for output in cell.get("outputs", ()):
                 output.get("data", {}).pop(NARROW, None)  # offer_narrow sees to it
-        _fold_bookkeeping(notebook["cells"], chapter.of)
-        folds.fold_cells(notebook["cells"])
+        _fold_bookkeeping(cells, chapter.of)
+        folds.fold_cells(cells)
         source[0] = json.dumps(notebook)
-        message, kind = (
-            (
-                "the chapter, the package or its results changed since: run `dpnotes"
-                " build`"
-            ),
-            "stale",
-        )
-    else:
-        message, kind = (
-            "the chapter has not been executed: run `dpnotes build`",
-            "absent",
-        )
+        kind = "stale"
+        message = "the chapter, the package or its results changed since: run `dpnotes"
+        message += " build`"
     if not chapter.is_fresh():
         logger.warning(message, location=docname, type="dpnotes", subtype=kind)
 
@@ -259,9 +263,9 @@ def offer_narrow(
 ) -> None:
     """Let phones take the pictures that a chapter's figures have for them."""
     chapter = _chapter(app, pagename) if doctree is not None else None
-    if chapter is None or not chapter.executed.is_file():
+    if chapter is None:
         return
-    for cell in json.loads(chapter.executed.read_text(encoding="utf-8"))["cells"]:
+    for cell in _executed(chapter)["cells"]:
         for shown in (output.get("data", {}) for output in cell.get("outputs", ())):
             if NARROW not in shown:
                 continue
@@ -278,13 +282,6 @@ def offer_narrow(
             context["body"] = re.sub(
                 rf'<img [^>]*src="([^"]*{name})\.png"[^>]*>', picture, context["body"]
             )
-
-
-def _is_injected(cell: dict[str, Any]) -> bool:
-    """Whether papermill has put a cell there: the parameters of the book, which tell
-    a reader nothing.
-    """
-    return "injected-parameters" in cell["metadata"].get("tags", ())
 
 
 def offer_downloads(app: Sphinx, error: Exception | None) -> None:
@@ -319,11 +316,7 @@ def offer_downloads(app: Sphinx, error: Exception | None) -> None:
     for chapter in all_chapters(Path(app.srcdir)):
         offered = Path(app.outdir) / "_sources" / chapter.folder
         if chapter.executed.is_file() and offered.is_dir():
-            notebook = json.loads(chapter.executed.read_text(encoding="utf-8"))
-            notebook["cells"] = [
-                cell for cell in notebook["cells"] if not _is_injected(cell)
-            ]
-            ready = downloadable(notebook, _glued(chapter), named, install)
+            ready = downloadable(_executed(chapter), _glued(chapter), named, install)
             path = offered / f"{chapter.name}.ipynb"
             path.write_text(json.dumps(ready, indent=1), encoding="utf-8")
 
@@ -353,10 +346,11 @@ def ask_in_page(
     asked = {}
     for name, (right, wrong) in exercises.numeric().items():
         if f'<span class="pre">{name}</span>' in context.get("body", ""):
-            hints = [
-                [hint, [None if np.isnan(value) else float(value) for value in values]]
-                for hint, values in wrong.items()
-            ]
+            hints: list[Any] = []
+            for hint, values in wrong.items():
+                # JSON has no NaN
+                numbers = [None if np.isnan(each) else float(each) for each in values]
+                hints.append([hint, numbers])
             asked[name] = [list(map(float, right)), hints]
     if asked:
         text = json.dumps(asked).replace("<", "\\u003c")

@@ -218,17 +218,37 @@ class Table:
         """Make the table in the style of the book; ``fields`` are inserted into the
         caption.
         """
-        return show(
-            pd.DataFrame({column.name: column.values(rows) for column in self.columns}),
-            caption=self.caption.format(**fields) if fields else self.caption,
-            formats={
-                column.name: column.format for column in self.columns if column.format
-            },
-            names={
-                column.name: column.heading for column in self.columns if column.heading
-            },
-            gaps={column.name: column.gap for column in self.columns if column.gap},
+        cells = {column.name: column.values(rows) for column in self.columns}
+        # the classes of cells need an index without repetitions, which nobody sees
+        shown = pd.DataFrame(cells).reset_index(drop=True)
+        dtypes = shown.dtypes
+        # of true and false, too
+        numbers = shown.select_dtypes(["number", "bool", "boolean"]).columns
+        for name in shown.columns.difference(numbers):
+            shown[name] = shown[name].map(_with_formulas)
+        headings = [column.heading or column.name for column in self.columns]
+        # columns keep their names, which are unique, under headings that may not be
+        style = shown.style.hide(axis="index").relabel_index(
+            [_with_formulas(heading) for heading in headings], axis="columns"
         )
+        caption = self.caption.format(**fields) if fields else self.caption
+        style = style.set_caption(_with_formulas(caption))
+        style = style.set_table_attributes('class="dataframe dpnotes-table"')
+        style = style.set_td_classes(shown.map(lambda value: STANDINGS.get(value, "")))
+        # numbers flush right, on one line
+        right: Any = [{"selector": "th, td", "props": [("text-align", "right")]}]
+        right.append({"selector": "td", "props": [("white-space", "nowrap")]})
+        style = style.set_table_styles(dict.fromkeys(numbers, right), overwrite=False)
+        for column in self.columns:
+            pattern = column.format
+            if pattern is None and dtypes[column.name].kind == "f":
+                pattern = "{:.4g}"
+            style = style.format(
+                None if pattern is None else partial(written, pattern),
+                subset=[column.name],
+                na_rep=column.gap,
+            )
+        return style
 
 
 def compare(
@@ -307,35 +327,12 @@ def show(
     pandas Styler
         The styled table.
     """
-    headings = [(names or {}).get(column, column) for column in frame.columns]
-    # the classes of cells need an index without repetitions, which nobody sees
-    shown = frame.reset_index(drop=True)
-    for column in frame.columns:
-        if not pd.api.types.is_numeric_dtype(frame[column].dtype):
-            shown[column] = shown[column].map(_with_formulas)
-    # columns keep their names, which are unique, under headings that may not be
-    style = shown.style.hide(axis="index").relabel_index(
-        [_with_formulas(heading) for heading in headings], axis="columns"
-    )
-    style = style.set_caption(_with_formulas(caption))
-    style = style.set_table_attributes('class="dataframe dpnotes-table"')
-    style = style.set_td_classes(shown.map(lambda value: STANDINGS.get(value, "")))
-    # numbers flush right, on one line
-    right: Any = [{"selector": "th, td", "props": [("text-align", "right")]}]
-    right.append({"selector": "td", "props": [("white-space", "nowrap")]})
-    for column in frame.columns:
-        dtype = frame[column].dtype
-        pattern = (formats or {}).get(column)
-        if pattern is None and pd.api.types.is_float_dtype(dtype):
-            pattern = "{:.4g}"
-        style = style.format(
-            None if pattern is None else partial(written, pattern),
-            subset=[column],
-            na_rep=(gaps or {}).get(column, ""),
-        )
-        if pd.api.types.is_numeric_dtype(dtype):
-            style = style.set_table_styles({column: right}, overwrite=False)
-    return style
+    columns = []
+    for name in frame.columns:
+        heading = (names or {}).get(name, "")
+        pattern = (formats or {}).get(name)
+        columns.append(Column(name, heading, pattern, gap=(gaps or {}).get(name, "")))
+    return Table(caption, *columns)(frame)
 
 
 def _with_formulas(text: Any) -> Any:

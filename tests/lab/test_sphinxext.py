@@ -129,13 +129,14 @@ def test_a_phone_is_offered_the_picture_that_a_figure_has_for_it(tmp_path):
     output = {
         "cells": [
             {
+                "metadata": {},
                 "outputs": [
                     {"data": shown},
                     {"data": {"image/png": ""}},
                     {"text": "printed"},
-                ]
+                ],
             },
-            {},
+            {"metadata": {}},
         ]
     }
     executed = tmp_path / "_build" / "executed" / "book" / "page.ipynb"

@@ -591,13 +591,12 @@ def _range_of_gains(entries: Found) -> Found:
     """The smallest and the largest of all gains, wherever they are: the text says from
     where to where the gains of Table IV range.
     """
-    gains: list[Any] = [
-        entries[f"gain, {kind}, {name}"]
-        for name, kind in product(PRINTED_TASKS, NOISES)
-    ]
-    shared: list[Any] = [
-        cause for gain in gains for cause in gain.causes if SHARED in cause.name
-    ]
+    gains: list[Any] = []
+    shared: list[Any] = []
+    for name, kind in product(PRINTED_TASKS, NOISES):
+        gain = entries[f"gain, {kind}, {name}"]
+        gains.append(gain)
+        shared += [cause for cause in gain.causes if SHARED in cause.name]
     found: Found = {}
     for name, extreme in (("smallest", min), ("largest", max)):
         # whichever task it is of, as in the text

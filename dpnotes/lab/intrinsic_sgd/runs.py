@@ -301,12 +301,7 @@ def normality(weights: Features) -> Features:
     """
     # [data sets, seeds, p]
     tested = weights[:, :TESTED_DATASETS].swapaxes(0, 1)
-    return np.array(
-        [
-            [scipy.stats.shapiro(values).pvalue for values in column.T]
-            for column in tested
-        ]
-    )
+    return np.asarray(scipy.stats.shapiro(tested, axis=1).pvalue)
 
 
 def sample(quantity: str, weights: Features, *, seed: int) -> Features:
@@ -329,17 +324,12 @@ def sample(quantity: str, weights: Features, *, seed: int) -> Features:
     second = generator.integers(S, size=(2, PAIRS))
     # a pair must differ in seed and in data set
     differ = (first[0] != first[1]) & (second[0] != second[1])
+    pairs = np.stack([first, second])[:, :, differ]  # [2, 2, pairs]
+    apart = []
     # in fifty parts, since all differences at once are gigabytes
-    parts = zip(
-        *(
-            np.array_split(x[differ], 50)
-            for x in (first[0], second[0], first[1], second[1])
-        ),
-        strict=True,
-    )
-    return np.concatenate(
-        [np.linalg.norm(weights[a, s] - weights[b, t], axis=1) for a, s, b, t in parts]
-    )
+    for (a, b), (s, t) in np.array_split(pairs, 50, axis=2):
+        apart.append(np.linalg.norm(weights[a, s] - weights[b, t], axis=1))
+    return np.concatenate(apart)
 
 
 def accuracies(
