@@ -23,18 +23,16 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sklearn import datasets, metrics
+from sklearn import metrics
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
-from dpnotes import data
 from dpnotes.comparing import calibration_error, estimators
 from dpnotes.lab.head_to_head.tables import losses
 from dpnotes.preprocessing import PublicOneHot, PublicScaler
 
 from ._common import RESULTS, asked, keep, options
-from .utility import BOUNDS
 
 # published rows, also of sides that are no longer run
 KEPT = RESULTS / "head_to_head_real.csv"
@@ -97,51 +95,6 @@ def prepared(package, item, target, left_out):
     return np.hstack(parts), y
 
 
-def made(name, n, d):
-    """Synthetic rows and class codes."""
-    generator = np.random.default_rng(7)
-    X = generator.uniform(-1, 1, (n, d))
-    if name == "product":
-        return X, (X[:, 2] * X[:, 5] > 0).astype(int)
-    if name == "rings":
-        return X, (np.square(X[:, :2]).sum(axis=1) > 0.6).astype(int)
-    if name == "four":
-        # four classes with noise in their logits
-        logits = X @ generator.normal(size=(d, 4)) + generator.gumbel(size=(n, 4))
-        return X, logits.argmax(axis=1)
-    if name == "clusters":
-        centres = generator.uniform(-0.7, 0.7, (12, d))
-        own = generator.integers(12, size=n)
-        X = centres[own] + 0.25 * generator.normal(size=(n, d))
-        return np.clip(X, -1, 1), own % 3
-    noise, least = (1.0, 3.0) if name == "rare" else (1.5, 0.0)
-    values = X @ generator.normal(size=d) + noise * generator.normal(size=n)
-    return X, (values > least).astype(int)
-
-
-def loaded(name, rows):
-    """A table of scikit-learn, or the first rows of one of ours in random order."""
-    if name == "breast_cancer":
-        X, y = datasets.load_breast_cancer(return_X_y=True)
-        return PublicScaler(*BOUNDS[name]).fit_transform(X), y
-    if name == "digits":
-        X, y = datasets.load_digits(return_X_y=True)
-        return X / 8 - 1, y
-    found = data.load(name)
-    order = np.random.default_rng(0).permutation(len(found.X_train))[:rows]
-    X = found.X_train[order].astype(np.float64)
-    # what is 0 or 1 stays, all else goes to [-1, 1]
-    indicators = np.isin(X, (0, 1)).all(axis=0)
-    return np.where(indicators, X, 2 * X - 1), found.y_train[order].astype(int)
-
-
-def table(name, given):
-    """Rows in [-1, 1] and class codes."""
-    if not isinstance(given, list):
-        return loaded(name, given)
-    return prepared(*given) if isinstance(given[0], str) else made(name, *given)
-
-
 def measured(truth, chances):
     chances = chances / chances.sum(axis=1, keepdims=True)
     labels = np.arange(chances.shape[1])
@@ -184,9 +137,8 @@ def of_us(splits, classes):
                 yield name, epsilon, place, fitted.predict_proba(queries)
 
 
-def of_table(name, given, others=None, before=None):
+def of_table(name, X, y, others=None, before=None):
     """One row for each model and epsilon: means over the splits."""
-    X, y = table(name, given)
     splits = []
     for seed in range(SPLITS):
         cut = train_test_split(X, y, test_size=0.25, stratify=y, random_state=seed)
@@ -212,7 +164,8 @@ def main():
     warnings.filterwarnings("ignore")
     rows = pd.read_csv(KEPT)
     for name, about in lists()[given.part].items():
-        own = pd.DataFrame(of_table(name, about, given.others, given.before))
+        X, y = prepared(*about)
+        own = pd.DataFrame(of_table(name, X, y, given.others, given.before))
         own.insert(0, "which", given.part)
         print(own.round(3).to_string(), flush=True)
         # of other models the kept ones
