@@ -35,7 +35,7 @@ def student(*, device: str = "auto", **row: Any) -> dict[str, Any]:
     ----------
     dataset : {"adult", "diabetes130", "breast_cancer"}
         Data set. The seed splits it into random thirds: private, public and test rows.
-    teachers : {"logistic", "boosting", "liblinear", "xgboost"}
+    teachers : {"logistic", "boosting", "liblinear", "xgboost", "lightgbm"}
         Learner of the teachers and of the student; see
         :func:`dpnotes.lab.dpbag.runs.learner`.
     n_teachers, n_partitions : int
@@ -340,6 +340,7 @@ EXPERIMENTS = [
     _students("adult", "boosting"),
     _supposed("liblinear"),
     _supposed("xgboost"),
+    _supposed("lightgbm"),
     _students("diabetes130", "logistic"),
     _students("diabetes130", "boosting"),
     Experiment(
