@@ -8,9 +8,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpnotes.lab.dpbag.results import FILTER, METHODS, METRICS, VARIANT, variant_name
+from dpnotes.lab.dpbag.results import (
+    FILTER,
+    METHODS,
+    METRICS,
+    VARIANT,
+    mean_of,
+    variant_name,
+)
 from dpnotes.lab.dpbag.runs import QUANTILES
 from dpnotes.lab.figures import blank, blank_axes, line_styles
+from dpnotes.lab.verdicts import REVERSED, agrees
 from dpnotes.mechanisms import Partitions
 
 if TYPE_CHECKING:
@@ -19,6 +27,8 @@ if TYPE_CHECKING:
 
 # of the colours of differences: per cent of a count, points of a performance
 LIMITS = {"labels": 25.0, "accuracy": 6.0, "auroc": 6.0, "auprc": 6.0}
+# of the last printed digits
+UNITS = {"labels": 1.0, "accuracy": 1e-4, "auroc": 1e-4, "auprc": 1e-4}
 
 
 def touched_teachers(cut: Partitions, record: int) -> Figure:
@@ -85,7 +95,7 @@ def touched_teachers(cut: Partitions, record: int) -> Figure:
 
 def differences(tables: dict[str, pd.DataFrame]) -> Figure:
     """Draw our value minus the published value of every cell as a number on a colour,
-    one panel for each metric.
+    one panel for each metric. Numbers are bold where the two values do not agree.
 
     Parameters
     ----------
@@ -114,11 +124,16 @@ def _difference_panel(
     name, unit = ("relative", "%") if metric == "labels" else ("difference", "points")
     epsilons = sorted(table["epsilon"].dropna().unique())
     shown = np.full((len(settings), len(epsilons)), np.nan)
+    differs = np.zeros(shown.shape, bool)
     for row in table.itertuples():
         at = settings.index(_setting(row))
         # a model without privacy has no epsilon, and one number for the whole line
         own = slice(None) if row.method == "npb" else epsilons.index(row.epsilon)
         shown[at, own] = 100 * getattr(row, name)
+        ours, published = mean_of(row), mean_of(row, "published")
+        if ours is not None and published is not None:
+            answer = agrees(ours, published, unit=UNITS[metric])
+            differs[at, own] = answer == REVERSED
     limit = LIMITS[metric]
     # what the paper does not print
     axes.set_facecolor("0.9")
@@ -128,9 +143,14 @@ def _difference_panel(
     for (at, column), value in np.ndenumerate(shown):
         once = settings[at] != METHODS["npb"] or column == len(epsilons) // 2
         if once and not np.isnan(value):
-            ink = "white" if abs(value) > 0.7 * limit else "black"
-            middle: Any = {"ha": "center", "va": "center"}
-            axes.text(column, at, _two_digits(value), fontsize=10, color=ink, **middle)
+            look = {
+                "ha": "center",
+                "va": "center",
+                "fontsize": 10,
+                "color": "white" if abs(value) > 0.6 * limit else "black",
+                "fontweight": "bold" if differs[at, column] else "normal",
+            }
+            axes.text(column, at, _two_digits(value), **look)
     # a gap between the methods
     methods = [setting.split(",")[0] for setting in settings]
     for at in range(1, len(settings)):
