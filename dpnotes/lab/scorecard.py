@@ -59,7 +59,7 @@ WORDS = {  # what one cell does, and what several do
     UNRUN: ("could be run and was not", "could be run and were not"),
     PRIVATE: ("needs private data", "need private data"),
 }
-ALL = tuple(WORDS)
+ALL: tuple[Outcome, ...] = tuple(WORDS)
 OUTCOMES: dict[Verdict, str] = {
     HOLDS: AGREES,
     REVERSED: UNEXPLAINED,
