@@ -59,7 +59,7 @@ WORDS = {  # what one cell does, and what several do
     UNRUN: ("could be run and was not", "could be run and were not"),
     PRIVATE: ("needs private data", "need private data"),
 }
-ALL: tuple[Outcome, ...] = tuple(WORDS)
+ALL = tuple(WORDS)
 OUTCOMES: dict[Verdict, str] = {
     HOLDS: AGREES,
     REVERSED: UNEXPLAINED,
@@ -179,7 +179,7 @@ class Cell:
     cell : str
         The cell in words.
     outcome : str
-        The outcome of the comparison, one of :data:`ALL`.
+        The outcome of the comparison, a key of ``WORDS``.
     why : str
         For an explained difference, the cause and the store of the runs with this
         cause; for an unexplained difference, the attempts to explain it; for a
