@@ -58,6 +58,16 @@ def without(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in names}
 
 
+def _named(parameters: Mapping[str, Any]) -> list[str]:
+    """Data sets that the parameters name: the private data set (by default MNIST)
+    and, if any, the public data set.
+    """
+    # rows of a time measurement name none
+    named = [parameters.get("dataset", "mnist"), parameters.get("public")]
+    # mnist-unscaled is of the files of mnist
+    return [str(name).partition("-")[0] for name in named if name]
+
+
 @dataclass(frozen=True)
 class Experiment:
     """One experiment: its function, the store of its rows, and its grids.
@@ -88,6 +98,8 @@ class Experiment:
     gpu_speedup : float
         Estimated speed-up of a row on a GPU, used until a row of the experiment has
         been measured on a GPU.
+    data : callable
+        ``data(parameters) -> list of str``: the data sets that a row needs.
     """
 
     name: str
@@ -96,20 +108,12 @@ class Experiment:
     tolerance: Tolerance = field(default_factory=dict)
     cost: Callable[[Mapping[str, Any]], float] = lambda parameters: 0.0
     gpu_speedup: float = 1.0
+    data: Callable[[Mapping[str, Any]], list[str]] = _named
 
     @property
     def chapter(self) -> str:
         """Name of the chapter that reads the rows, e.g. ``"bagging"``."""
         return experiment_name(self.function).partition(".")[0]
-
-    def data(self, parameters: Mapping[str, Any]) -> list[str]:
-        """Data sets that a row needs: the private data set (by default MNIST) and, if
-        any, the public data set.
-        """
-        # rows of a time measurement name none
-        named = [parameters.get("dataset", "mnist"), parameters.get("public")]
-        # mnist-unscaled is of the files of mnist
-        return [str(name).partition("-")[0] for name in named if name]
 
     def rows(
         self,
