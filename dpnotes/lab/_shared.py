@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpnotes.lab._places import published_store, runs_store
-from dpnotes.lab.store import collect, missing, row_under_way
+from dpnotes.lab.store import collect, missing, row_under_way, sweep
 
 Grid = list[dict[str, Any]]
 
@@ -40,17 +40,19 @@ def shared_rows(
     """
     row = row_under_way()
     start = time.perf_counter()
+    published = published_store(name)
+    todo = missing(function, grid, published)
     how: dict[str, Any] = {"options": options, "n_jobs": 1, "progress": False}
     # outside of a sweep nothing is kept
     with TemporaryDirectory() as nowhere:
         runs = (Path(nowhere) if row is None else row.store.parent) / name
-        how |= {"published": published_store(name), "runs": runs, "compute": "missing"}
-        todo = missing(function, grid, how["published"])
         # processes at the same rows begin at different ones
         for index in np.random.default_rng().permutation(len(todo)):
             # one at a time: what another has finished meanwhile is taken
-            collect(function, [todo[index]], **how)
-        found = collect(function, grid, **how)
+            sweep(function, [todo[index]], store=runs, **how)
+        found = collect(
+            function, grid, compute="missing", published=published, runs=runs, **how
+        )
     if row is not None:
         row.seconds -= time.perf_counter() - start  # they have their own
     return found

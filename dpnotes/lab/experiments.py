@@ -59,8 +59,9 @@ def rows(name: str, grid: Grid | None = None, **kwargs: Any) -> pd.DataFrame:
     grid : list of dict, optional
         Parameters of the rows. Default: the grid of the paper.
     compute : {"stored", "missing", "all"}
-        Default: ``"stored"``, which reads only published rows, ``"missing"`` also runs the missing
-        rows, and ``"all"`` runs every row again. See :func:`dpnotes.lab.store.collect`.
+        ``"stored"``, the default, reads only published rows, ``"missing"`` also runs
+        the missing rows, and ``"all"`` runs every row again. See
+        :func:`dpnotes.lab.store.collect`.
     experiment : callable, optional
         Function that computes missing rows, with the name and the version of the
         experiment: see :func:`dpnotes.lab.experiment`. Default: the function of the
