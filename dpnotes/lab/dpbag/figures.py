@@ -13,12 +13,12 @@ from dpnotes.lab.dpbag.results import (
     METHODS,
     METRICS,
     VARIANT,
-    mean_of,
+    agreement,
     variant_name,
 )
 from dpnotes.lab.dpbag.runs import QUANTILES
 from dpnotes.lab.figures import blank, blank_axes, line_styles
-from dpnotes.lab.verdicts import REVERSED, agrees
+from dpnotes.lab.verdicts import REVERSED
 from dpnotes.mechanisms import Partitions
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 # of the colours of differences: per cent of a count, points of a performance
 LIMITS = {"labels": 25.0, "accuracy": 6.0, "auroc": 6.0, "auprc": 6.0}
-# of the last printed digits
-UNITS = {"labels": 1.0, "accuracy": 1e-4, "auroc": 1e-4, "auprc": 1e-4}
 
 
 def touched_teachers(cut: Partitions, record: int) -> Figure:
@@ -130,10 +128,7 @@ def _difference_panel(
         # a model without privacy has no epsilon, and one number for the whole line
         own = slice(None) if row.method == "npb" else epsilons.index(row.epsilon)
         shown[at, own] = 100 * getattr(row, name)
-        ours, published = mean_of(row), mean_of(row, "published")
-        if ours is not None and published is not None:
-            answer = agrees(ours, published, unit=UNITS[metric])
-            differs[at, own] = answer == REVERSED
+        differs[at, own] = agreement(row) == REVERSED
     limit = LIMITS[metric]
     # what the paper does not print
     axes.set_facecolor("0.9")
@@ -143,14 +138,14 @@ def _difference_panel(
     for (at, column), value in np.ndenumerate(shown):
         once = settings[at] != METHODS["npb"] or column == len(epsilons) // 2
         if once and not np.isnan(value):
-            look = {
+            written: dict[str, Any] = {
                 "ha": "center",
                 "va": "center",
                 "fontsize": 10,
                 "color": "white" if abs(value) > 0.6 * limit else "black",
                 "fontweight": "bold" if differs[at, column] else "normal",
             }
-            axes.text(column, at, _two_digits(value), **look)
+            axes.text(column, at, _two_digits(value), **written)
     # a gap between the methods
     methods = [setting.split(",")[0] for setting in settings]
     for at in range(1, len(settings)):

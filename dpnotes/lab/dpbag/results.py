@@ -43,7 +43,9 @@ from dpnotes.lab.verdicts import (
     ORDER as ANSWERS,
     Mean,
     Question,
+    Verdict,
     above,
+    agrees,
     every,
     verdict,
 )
@@ -106,7 +108,7 @@ def cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
     DataFrame
         One row for each cell, with means and standard deviations over seeds. The
         columns method, n_teachers, k and epsilon name the cell. The column published is
-        the printed value. The columns reproduced, std, seeds, difference and relative
+        the printed value, and unit that of its last digit. The columns reproduced, std, seeds, difference and relative
         (difference divided by the published value) are ours at delta = 1e-3, which the
         paper's numbers match. The columns stated and stated_std are ours at delta =
         1e-5, which the paper states.
@@ -135,6 +137,7 @@ def cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
         stated[[*SETTING, "stated", "stated_std"]], on=SETTING, how="left"
     )
     table["relative"] = table["difference"] / table["published"]
+    table = table.merge(paper[[*SETTING, "unit"]], on=SETTING, how="left")
     # what the paper does not print has cells of ours alone
     if len(paper):
         table = table[table["published"].notna()]
@@ -142,6 +145,7 @@ def cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
     table["method"] = pd.Categorical(table["method"], list(METHODS))
     names = [
         "published",
+        "unit",
         "reproduced",
         "std",
         "seeds",
@@ -173,6 +177,16 @@ def mean_of(row: Any, source: str = "reproduced") -> Mean | None:
         return None
     runs = row.seeds if source == "reproduced" else PAPER_RUNS
     return Mean.of(getattr(row, source), row.std, runs, freedom=row.seeds - 1)
+
+
+def agreement(row: Any) -> Verdict | None:
+    """Judge a cell of :func:`cells` by the rule of the scorecard, with the deviation of
+    these rows; None for a gap.
+    """
+    ours, published = mean_of(row), mean_of(row, "published")
+    if ours is None or published is None:
+        return None
+    return agrees(ours, published, unit=row.unit)
 
 
 # of tables with a column of means, by metric
