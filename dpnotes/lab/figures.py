@@ -55,7 +55,7 @@ STATUSES = {
     "contradicts itself": "#de8f05",
     "unexplained": "#d55e00",
     "undecided": "#cc78bc",
-    "could be run": "#949494",
+    "not run yet": "#949494",
     "private data": "#d0d0d0",
     "proved": "#029e73",
     "weaker than it looks": "#56b4e9",

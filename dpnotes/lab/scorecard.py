@@ -42,7 +42,7 @@ EXPLAINED = "explained"
 CONTRADICTS = "contradicts itself"
 UNEXPLAINED = "unexplained"
 OPEN = "undecided"
-UNRUN = "could be run"
+UNRUN = "not run yet"
 PRIVATE = "private data"
 WORDS = {  # what one cell does, and what several do
     AGREES: ("agrees", "agree"),
@@ -484,6 +484,22 @@ def in_words(judged: Iterable[Cell]) -> str:
         parts.append(f"{count} {one if count == 1 else many}")
     *first, last = parts
     return f"Of the {len(outcomes)} printed results, {', '.join(first)}, and {last}."
+
+
+def verdict_in_words(judged: Iterable[Cell]) -> str:
+    """Say how many of the cells that were run agree, before all counts are listed.
+
+    Examples
+    --------
+    >>> verdict_in_words([Cell("T", "k = 3", AGREES), Cell("T", "k = 5", UNRUN)])
+    'Our runs agree with 1 of the 1 printed results that were tested here.'
+    """
+    tested = [cell for cell in judged if cell.outcome not in (UNRUN, PRIVATE)]
+    agree = sum(cell.outcome == AGREES for cell in tested)
+    return (
+        f"Our runs agree with {agree} of the {len(tested)} printed results that were"
+        " tested here."
+    )
 
 
 def bar(judged: Iterable[Cell]) -> str:

@@ -128,8 +128,9 @@ def tell_minutes(app: Sphinx, config: Config) -> None:
 
 def tell_facts(app: Sphinx, config: Config) -> None:
     """Let the first page say what the book has: ``{{ papers }}``, ``{{ results }}``,
-    ``{{ claims }}``, ``{{ corrections }}``, ``{{ outcomes }}`` (the scorecard's bar),
-    and ``{{ exposed }}`` (the people whom bagging exposes in tradeoff.svg).
+    ``{{ claims }}``, ``{{ corrections }}``, ``{{ verdict }}`` and ``{{ outcomes }}``
+    (the scorecard's first sentence and its bar), and ``{{ exposed }}`` (the people whom
+    bagging exposes in tradeoff.svg).
     """
     root = Path(app.srcdir)
     exposed = accounting.bagging(n=60_000, subsample=5000).advantage
@@ -139,6 +140,7 @@ def tell_facts(app: Sphinx, config: Config) -> None:
         "results": scores.get("score-results", ""),
         "claims": len(ledger.LEDGER),
         "corrections": sum(page.parent.name == "corrections" for page in pages(root)),
+        "verdict": scores.get("score-verdict", ""),
         "outcomes": scores.get("score-bar", ""),
         "exposed": f"{100 * exposed:.0f} %",
     }

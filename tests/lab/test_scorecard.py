@@ -33,6 +33,7 @@ from dpnotes.lab.scorecard import (
     listed,
     scorecard,
     tried,
+    verdict_in_words,
 )
 from dpnotes.lab.verdicts import Borrowed, Mean
 
@@ -207,6 +208,9 @@ def test_counts():
     assert len(listed({"one": cells})) == 4
     said = re.findall(r"\d+", in_words(cells))
     assert said == ["4", "2", "0", "0", "1", "0", "1", "0"]
+    private = judge(None, status="private")
+    verdict = verdict_in_words([*cells, private])
+    assert "agree with 2 of the 3 printed results" in verdict
 
 
 def test_differences_are_sorted_and_causes_listed():
