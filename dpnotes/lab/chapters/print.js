@@ -12,7 +12,7 @@ async () => {
   }
   const article = document.querySelector('article') ?? document.body;
   const right = article.getBoundingClientRect().right + 1;
-  const wide = 'mjx-container, table, img, svg, pre';
+  const wide = 'h1, h2, mjx-container, table, img, svg, pre';
   const over = e => !e.parentElement.closest(wide) && e.getBoundingClientRect().right > right;
   for (const e of [...article.querySelectorAll(wide)].filter(over)) {
     const box = e.getBoundingClientRect();
