@@ -3,6 +3,7 @@
 from dpnotes import accounting
 from dpnotes.lab import bagging, ledger, scorecard, strip
 from dpnotes.lab.bagging import results
+from dpnotes.lab.chapters import Chapter
 from dpnotes.lab.strip import Line
 from dpnotes.lab.verdicts import ACCURACY, above, every, verdict
 
@@ -161,6 +162,10 @@ def memorising_attack():
     attack = bagging.results.memorising_attack(**draw, trials=500)
     within = attack["exact"].between(attack["low"] - 1e-12, attack["high"])
     assert within.all()  # "within the confidence limits of the simulated rates"
+
+
+def minutes_to_read():
+    return {"bagging-minutes": Chapter("bagging").minutes}
 
 
 def strip_at_the_head():

@@ -2,6 +2,7 @@
 
 from dpnotes import accounting
 from dpnotes.lab import dpbag, experiments, ledger, scorecard, strip
+from dpnotes.lab.chapters import Chapter
 from dpnotes.lab.strip import Line
 from dpnotes.lab.verdicts import Mean, above, compared, verdict
 
@@ -58,12 +59,19 @@ def label_counts():
     relative = bagged["relative"].abs()
     far = bagged[relative > 0.15]
     assert ((far["n_teachers"] == 50) & (far["epsilon"] == 1)).all()
+    price = dpbag.results.implied_fractions(LABELS).query("n_teachers == 50")
+    full = price[[f"ours_{epsilon}" for epsilon in (1, 3, 5)]]
+    assert full.min(axis=None) > 0.85  # "nearly the full price of each label"
+    assert (
+        price["published_1"].between(0.45, 0.55).all()
+    )  # "about half of this price"
     near = relative[~relative.index.isin(far.index)]
     boosted = dpbag.results.cells(experiments.rows("dpbag_adult_boosting"), "labels")
     many = boosted.dropna(subset=["reproduced"]).query("method == 'dpbag'")
     return {
         "dpbag-cells": len(bagged),
         "dpbag-far": len(far),
+        "dpbag-fewer": f"{-far['relative'].max():.0%} to {-far['relative'].min():.0%}",
         "dpbag-near": f"{near.max():.0%}",
         "dpbag-median": f"{near.median():.1%}",
         "dpbag-boosted-off": f"{many['relative'].abs().max():.1%}",
@@ -163,6 +171,10 @@ def many_partitions():
         "dpbag-many-most": f"{effect['label_gain'].abs().max():.1f}",
         "dpbag-many-auroc": f"{effect['auroc_gain'].abs().max():.1f}",
     }
+
+
+def minutes_to_read():
+    return {"dpbag-minutes": Chapter("dpbag").minutes}
 
 
 def strip_at_the_head():

@@ -7,6 +7,7 @@ import pandas as pd
 
 from dpnotes.lab import experiments, ledger, scorecard, strip
 from dpnotes.lab import intrinsic_sgd as isgd
+from dpnotes.lab.chapters import Chapter
 from dpnotes.lab.intrinsic_sgd import results
 from dpnotes.lab.strip import Line
 
@@ -164,6 +165,10 @@ def exposed_records():
     assert np.isinf(own["epsilon_low"]).all()
     assert (own[own["initial"] == "fixed"]["tpr"] == 1).all()
     return values
+
+
+def minutes_to_read():
+    return {"isgd-minutes": Chapter("intrinsic_sgd").minutes}
 
 
 def strip_at_the_head():

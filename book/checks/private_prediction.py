@@ -4,6 +4,7 @@ import numpy as np
 
 from dpnotes.lab import experiments, ledger, scorecard, strip
 from dpnotes.lab import private_prediction as pp
+from dpnotes.lab.chapters import Chapter
 from dpnotes.lab.experiments import paper_table
 from dpnotes.lab.strip import Line
 from dpnotes.lab.verdicts import above, verdict
@@ -131,6 +132,10 @@ def attack_on_votes():
     # "answers reveal a larger epsilon than claimed"
     assert caught == {"published": True, "tight": False}
     assert (attack["audited"] <= attack["exact"]).all()
+
+
+def minutes_to_read():
+    return {"pp-minutes": Chapter("private_prediction").minutes}
 
 
 def strip_at_the_head():

@@ -46,7 +46,6 @@ _ROLES = (
 )
 
 
-_WORDS = 130  # that a reader of formulas takes in a minute
 _HOW_TO_RUN = re.compile(
     r"```\{admonition\} To run this notebook\n:class: .*\n(.*\n)```\n*"
 )
@@ -112,18 +111,10 @@ def write_footer(app: Sphinx, config: Config) -> None:
 
 def tell_minutes(app: Sphinx, config: Config) -> None:
     """Let pages say ``{{ minutes_NAME }}``: how long the text of a chapter takes to
-    read, rounded up to five.
+    read.
     """
     for chapter in all_chapters(Path(app.srcdir)):
-        cells = json.loads(chapter.source.read_text(encoding="utf-8"))["cells"]
-        words = sum(
-            len("".join(cell["source"]).split())
-            for cell in cells
-            if cell["cell_type"] == "markdown"
-        )
-        config.myst_substitutions[f"minutes_{chapter.name}"] = 5 * -(
-            -words // (5 * _WORDS)
-        )
+        config.myst_substitutions[f"minutes_{chapter.name}"] = chapter.minutes
 
 
 def tell_facts(app: Sphinx, config: Config) -> None:

@@ -41,6 +41,7 @@ _MEANT = re.compile(r"(each|one of)\b|in [\[(]|[<>]|\S+ or (one of\b|in [\[(]|[<
 # of an interval, by its brackets
 _SIGNS = {"[": ">=", "(": ">", "]": "<=", ")": "<"}
 _COMPARE = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt}
+_WORDS = 130  # that a reader of formulas takes in a minute
 # a page in the table of contents, _toc.yml
 _PAGE = re.compile(r"^(?:root| *- file): (\S+)$", re.MULTILINE)
 _KINDS = {
@@ -320,6 +321,15 @@ class Chapter:
                 f" {len(cells)}"
             )
         return parse("".join(cells[0]["source"]), self.name)
+
+    @property
+    def minutes(self) -> int:
+        """How long the text takes to read, rounded up to five minutes."""
+        words = 0
+        for cell in _json(self.source)["cells"]:
+            if cell["cell_type"] == "markdown":
+                words += len("".join(cell["source"]).split())
+        return 5 * math.ceil(words / (5 * _WORDS))
 
     @property
     def book_parameters(self) -> dict[str, Any]:
