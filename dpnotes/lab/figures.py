@@ -43,7 +43,7 @@ MECHANISMS = {
     "dp-sgd": "#029e73",
     "votes": "#cc78bc",
     "laplace": "#de8f05",
-    "perturbation": "#ca9161",
+    "perturbation": "#332288",
 }
 ALIASES = {"aggregate": "votes", "pate": "votes"}
 PUBLISHED = "#5c5c5c"  # what a paper's own calculation gives
@@ -254,8 +254,9 @@ def line_styles(count: int) -> list[dict[str, Any]]:
 
 def looks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Choose the look of several curves by their names: a mechanism's own colour where
-    the name has a mechanism, a colour that is free where it has none, and grey with
-    open markers where it says "published".
+    the name has a mechanism (darker, then lighter, where several have it), a colour
+    that is free where it has none, and grey with open markers where it says
+    "published".
 
     Returns
     -------
@@ -267,7 +268,7 @@ def looks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     --------
     >>> found = looks(["DP-SGD, 10 epochs", "DP-SGD, 100 epochs", "none"])
     >>> [(look["color"], look["linestyle"]) for look in found.values()]
-    [('#029e73', '-.'), ('#029e73', '-'), ('#0173b2', '--')]
+    [('#029e73', '-.'), ('#014f3a', '-'), ('#0173b2', '--')]
     """
     names = list(names)
     known = list(MECHANISMS)
@@ -297,12 +298,24 @@ def looks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
             used = given.union(dash for _, dash in taken)
             unused = [i for i in unused if i not in used] or unused
         dash = first if first in unused else unused[0]
+        before = sum(color == other for other, _ in taken)
         taken.add((color, dash))
-        look = {"color": color, "linestyle": DASHES[dash], "marker": MARKERS[dash]}
+        shade = _shade(color, before) if place is not None else color
+        look = {"color": shade, "linestyle": DASHES[dash], "marker": MARKERS[dash]}
         if published:
             look["markerfacecolor"] = "white"
         found[name] = look
     return found
+
+
+def _shade(color: str, before: int) -> str:
+    """The colour of a mechanism's curve, after ``before`` others of the mechanism."""
+    from matplotlib.colors import to_hex, to_rgb
+
+    # how far to black or to white; the figures have at most three such curves
+    toward, share = ((0.0, 0.0), (0.0, 0.5), (1.0, 0.4))[before % 3]
+    red, green, blue = ((1 - share) * part + share * toward for part in to_rgb(color))
+    return to_hex((red, green, blue))
 
 
 def _colors(count: int) -> list[Any]:
@@ -337,6 +350,10 @@ def name_line(line: Line2D, name: str, at: float, side: str) -> None:
     point = np.abs(x - at).argmin()
     east = ("e" in side) - ("w" in side)
     north = ("n" in side) - ("s" in side)
+    colour = np.array(to_rgb(line.get_color()))
+    brightness = float(colour**2.2 @ (0.21, 0.72, 0.07))
+    # letters are thinner than a curve, and need more contrast: 4.5 on white
+    darkening = min(0.75, (0.16 / max(brightness, 0.16)) ** (1 / 2.2))
     cast("Axes", line.axes).annotate(
         name,
         (x[point], y[point]),
@@ -345,8 +362,7 @@ def name_line(line: Line2D, name: str, at: float, side: str) -> None:
         ha=("center", "left", "right")[east],
         va=("center", "bottom", "top")[north],
         fontsize=10,
-        # letters are thinner than a curve, and need more contrast
-        color=[0.75 * part for part in to_rgb(line.get_color())],
+        color=[darkening * part for part in colour],
         path_effects=[withStroke(linewidth=3, foreground="white")],
     )
 

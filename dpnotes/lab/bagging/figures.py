@@ -16,7 +16,7 @@ MARKERS = "osD^vP"
 # of the curves of plane, by method and variant; PATE's logistic teachers are a
 # stand-in, and left out
 LABELS = {
-    ("dp_sgd", "short"): "DP-SGD, 10 epochs",
+    ("dp_sgd", "short"): "DP-SGD,\n10 epochs",
     ("dp_sgd", "long"): "DP-SGD, 100 epochs",
     ("dp_sgd", "softmax"): "DP-SGD,\nsoftmax",
     ("pate", "networks"): "PATE",
@@ -24,7 +24,7 @@ LABELS = {
 }
 # where the names of these curves are clear of all curves, in each panel of plane
 PLACES = {
-    "DP-SGD, 10 epochs": ((0.0083, "se"), (0.0165, "n")),
+    "DP-SGD,\n10 epochs": ((0.48, "n"), (0.0165, "n")),
     "DP-SGD, 100 epochs": ((0.0017, "se"), (0.001, "ne")),
     "DP-SGD,\nsoftmax": ((0.005, "w"), (0.15, "sw")),
     "PATE": ((0.14, "sw"), (0.003, "se")),

@@ -30,6 +30,8 @@ LABELS = {
     "l2": "lambda (log)",
     "n_models": "models T (log)",
 }
+# beside a curve, where a name on one line would lie over another curve
+BESIDE = dict(NAMES, loss_perturbation="loss\nperturbation")
 
 
 class Panel(NamedTuple):
@@ -83,7 +85,7 @@ def trade_offs(
     for axes, panel in zip(every, panels, strict=True):
         for method, line in _panel(axes, rows, panel).items():
             if method in panel.places:
-                name_line(line, NAMES[method], *panel.places[method])
+                name_line(line, BESIDE[method], *panel.places[method])
             else:
                 explained[NAMES[method]] = line
         if panel.mark is not None:
@@ -91,7 +93,8 @@ def trade_offs(
             across = axes.get_xaxis_transform()
             place: dict[str, Any] = {"ha": "right", "transform": across, "fontsize": 10}
             axes.text(panel.mark, 0.03, f"{mark} ", **place)
-    every[0].set(ylabel="test accuracy", ylim=(0, 1))
+    # room for names above the best curves
+    every[0].set(ylabel="test accuracy", ylim=(0, 1.06))
     if explained:
         names, lines = list(explained), list(explained.values())
         figure.legend(lines, names, loc="outside lower center", ncols=3)
