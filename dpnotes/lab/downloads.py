@@ -94,7 +94,7 @@ def in_words(text: str, glued: Mapping[str, str], named: Named) -> str:
         if kind in ("glue:text", "glue:"):
             name, _, form = target.partition(":")
             value = glued.get(name, target)
-            return format(float(value), form) if form else value.strip("'\"")
+            return format(float(value), form) if form else value
         if kind == "math":
             return f"${target}$"
         if kind in _NAMES:

@@ -161,7 +161,8 @@ def _glued(chapter: Chapter) -> dict[str, str]:
         for output in cell.get("outputs", ()):
             if scrap := output.get("metadata", {}).get("scrapbook"):
                 kinds = output["data"]
-                text = kinds[f"{scrap['mime_prefix']}text/plain"]
+                # of words, what Python writes: in quotation marks
+                text = "".join(kinds[f"{scrap['mime_prefix']}text/plain"]).strip("'\"")
                 html = kinds.get(f"{scrap['mime_prefix']}text/html", text)
                 found[scrap["name"]] = "".join(html)
     return found

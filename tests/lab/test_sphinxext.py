@@ -11,6 +11,7 @@ import pytest
 from sphinx.errors import ConfigError
 
 from dpnotes.lab import sphinxext
+from dpnotes.lab.chapters import Chapter
 from dpnotes.lab.experiments import verified
 from dpnotes.lab.figures import NARROW
 
@@ -157,6 +158,18 @@ def test_a_phone_is_offered_the_picture_that_a_figure_has_for_it(tmp_path):
     )
     assert context["body"] == f"<picture>{source}{image}</picture>{other}"
     assert (tmp_path / "_images" / f"{name}.narrow.png").read_bytes() == phone
+
+
+def test_words_that_a_chapter_saved_are_read_without_quotation_marks(tmp_path):
+    chapter = Chapter("toy", tmp_path)
+    chapter.executed.parent.mkdir(parents=True)
+    saved = {
+        "metadata": {"scrapbook": {"name": "toy-verdict", "mime_prefix": "record/"}},
+        "data": {"record/text/plain": repr("nine agree")},
+    }
+    cell = {"metadata": {}, "outputs": [saved]}
+    chapter.executed.write_text(json.dumps({"cells": [cell]}))
+    assert sphinxext._glued(chapter) == {"toy-verdict": "nine agree"}
 
 
 def test_a_constant_is_not_described_in_the_words_of_its_type():
