@@ -577,12 +577,11 @@ TRIED = Table(
 WHY = Table(
     "{what}, the largest differences first; ± is the half-width of the 95 % interval of"
     " a difference.",
-    Column("table", text=lambda row: f"{row.paper}, {row.table}"),
-    "cell",
+    # all in one column, which stays in sight where the others scroll
+    Column("cell", text=lambda row: f"{row.paper}, {row.table}: {row.cell}"),
     Column("printed", format="{:.4g}"),
     Column("ours", format="{:.4g}"),
     Column("relative", "difference", "{:+.1%}"),
-    Column("z", format="{:+.1f}"),
     Column("half_width", "±", "{:.2g}"),
     "outcome",
     Column("why", "cause, or what was tried"),
