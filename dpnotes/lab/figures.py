@@ -642,8 +642,8 @@ def reproduction(
     Parameters
     ----------
     table : DataFrame
-        A table from :func:`dpnotes.lab.tables.compare`; rows without ``x`` are left
-        out.
+        Columns published, reproduced, low and high (over seeds), and ``x``; rows
+        without ``x`` are left out.
     x : str
         Column of the horizontal axis (logarithmic).
     metric : str

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from html import escape
@@ -249,51 +249,6 @@ class Table:
                 na_rep=column.gap,
             )
         return style
-
-
-def compare(
-    published: pd.DataFrame,
-    reproduced: pd.DataFrame,
-    *,
-    on: Sequence[str],
-    metric: str = "accuracy",
-) -> pd.DataFrame:
-    """Put published and reproduced values side by side: one row for each setting in
-    either table.
-
-    Parameters
-    ----------
-    published : DataFrame
-        Published values: one row for each setting, with the columns that ``on`` and
-        ``metric`` name.
-    reproduced : DataFrame
-        Reproduced values: one row for each run, with the column ``seed`` and the
-        columns that ``on`` and ``metric`` name. A run whose metric is empty does not
-        count.
-    on : sequence of str
-        Columns that name a setting.
-    metric : str
-        Column of the compared value.
-
-    Returns
-    -------
-    DataFrame
-        The columns that ``on`` names, then published, reproduced (mean over seeds), std
-        (standard deviation over seeds), low, high, seeds (their number), difference
-        (reproduced minus published). The values of a side that lacks the setting are
-        empty.
-    """
-    if metric not in reproduced:  # nothing has been run
-        reproduced = reproduced.assign(**{metric: np.nan})
-    # a run without the metric is no run
-    runs = reproduced.dropna(subset=[metric]).groupby(list(on), dropna=False)[metric]
-    ours = runs.agg(**OVER_SEEDS).reset_index()
-    merged = published.rename(columns={metric: "published"})[[*on, "published"]].merge(
-        ours, on=list(on), how="outer"
-    )
-    merged["seeds"] = merged["seeds"].fillna(0).astype(int)
-    merged["difference"] = merged["reproduced"] - merged["published"]
-    return merged
 
 
 def show(

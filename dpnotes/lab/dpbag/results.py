@@ -35,7 +35,6 @@ from dpnotes.lab.tables import (
     Column,
     Table,
     columns,
-    compare,
     mean_and_std,
     mean_text,
 )
@@ -116,49 +115,33 @@ def cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
     """
     # all rows are of one data set and learner
     which = {**rows[["dataset", "teachers"]].iloc[0], "metric": metric}
-    paper = paper_table("cells_dpbag")
+    paper = paper_table("cells_dpbag").rename(columns={"printed": "published"})
     paper = paper[(paper[list(which)] == pd.Series(which)).all(axis=1)]
-    paper = paper.rename(columns={"printed": metric}).astype(
-        dict.fromkeys([*SETTING[1:], metric], float)
-    )
-    ours = of_method(rows).astype({metric: float} if metric in rows else {})
-    if metric == "labels":  # DPBag- has the counts of SAA, NPB has no vote
-        ours = ours[ours["method"].isin(["dpbag", "saa"])]
-    # tight accounting is not in the paper
-    ours = ours[ours["method"].isin(METHODS)]
+    paper = paper[[*SETTING, "published", "unit"]]
+    paper = paper.astype(dict.fromkeys(paper.columns[1:], float))
+    # tight accounting is not in the paper; DPBag- has the counts of SAA, NPB no vote
+    methods = ["dpbag", "saa"] if metric == "labels" else list(METHODS)
+    ours = of_method(rows).reindex(columns=[*SETTING, "delta", metric])
+    ours = ours[ours["method"].isin(methods)].astype({metric: float})
     # the model without privacy has no delta
-    first = ours[(ours["delta"] == PUBLISHED_DELTA) | (ours["method"] == "npb")]
-    table = compare(paper, first, on=SETTING, metric=metric)
-    stated = compare(
-        paper, ours[ours["delta"] == STATED_DELTA], on=SETTING, metric=metric
-    )
-    stated = stated.rename(columns={"reproduced": "stated", "std": "stated_std"})
-    table = table.merge(
-        stated[[*SETTING, "stated", "stated_std"]], on=SETTING, how="left"
-    )
-    table["relative"] = table["difference"] / table["published"]
-    table = table.merge(paper[[*SETTING, "unit"]], on=SETTING, how="left")
+    ours = ours.fillna({"delta": PUBLISHED_DELTA}).dropna(subset=[metric])
+
+    def over_seeds(delta: float, **statistics: Any) -> pd.DataFrame:
+        runs = ours[ours["delta"] == delta].groupby(SETTING, dropna=False)[metric]
+        return runs.agg(**statistics).reset_index()
+
+    first = over_seeds(PUBLISHED_DELTA, reproduced="mean", std="std", seeds="count")
+    stated = over_seeds(STATED_DELTA, stated="mean", stated_std="std")
     # what the paper does not print has cells of ours alone
-    if len(paper):
-        table = table[table["published"].notna()]
+    table = paper.merge(first, on=SETTING, how="left" if len(paper) else "right")
+    table["seeds"] = table["seeds"].fillna(0).astype(int)
+    table["difference"] = table["reproduced"] - table["published"]
+    table["relative"] = table["difference"] / table["published"]
+    table = table.merge(stated, on=SETTING, how="left")
     # sorted as the paper orders its methods
-    table["method"] = pd.Categorical(table["method"], list(METHODS))
-    names = [
-        "published",
-        "unit",
-        "reproduced",
-        "std",
-        "seeds",
-        "difference",
-        "relative",
-        "stated",
-        "stated_std",
-    ]
-    return (
-        table.sort_values(SETTING)[[*SETTING, *names]]
-        .reset_index(drop=True)
-        .astype({"method": str})
-    )
+    order = table["method"].map([*METHODS].index)
+    table = table.assign(order=order).sort_values(["order", *SETTING[1:]])
+    return table.drop(columns="order").reset_index(drop=True)
 
 
 def mean_of(row: Any, source: str = "reproduced") -> Mean | None:

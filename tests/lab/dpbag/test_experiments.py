@@ -271,6 +271,25 @@ def made(shift=0.0, step=0.01):
     return grid
 
 
+def test_runs_are_averaged_beside_the_printed_number():
+    rows = made(step=0.1)
+    first = (rows["n_teachers"] == 50) & (rows["epsilon"] == 1) & (rows["delta"] < 1)
+    rows.loc[first & (rows["seed"] == 2), "auroc"] = np.nan  # a gap is no run
+    setting = (rows["n_teachers"] == 100) & (rows["epsilon"] == 3)
+    table = results.cells(rows[~setting], "auroc")
+    printed = table.dropna(subset=["epsilon"]).query("method == 'dpbag'")
+    cut = printed.query("n_teachers == 50 and epsilon == 1")
+    assert set(cut["seeds"]) == {2}
+    np.testing.assert_allclose(cut["difference"], -0.05)
+    np.testing.assert_allclose(cut["std"], np.std([0.0, 0.1], ddof=1))
+    np.testing.assert_allclose(cut["stated"], cut["published"] / 2 - 0.05)
+    missing = printed.query("n_teachers == 100 and epsilon == 3")
+    assert len(missing)
+    assert set(missing["seeds"]) == {0}
+    assert missing["published"].notna().all()  # beside a gap, too
+    assert missing[["reproduced", "difference", "stated"]].isna().all(axis=None)
+
+
 def test_orderings_of_the_paper_are_counted():
     """The published side by another road, where nothing varies but by rounding; ours
     are the same there.
