@@ -82,8 +82,8 @@ def table(
     each variant below its cell; of Table 2a what was run besides, too.
 
     Columns: those of :data:`SETTING` and :func:`reproduced`, block, epsilon and delta
-    (published), published (accuracy), difference (reproduced minus published),
-    exact_delta (of bagging). Nothing is published for the quick scale.
+    (published), published (accuracy), difference (reproduced minus published). Nothing
+    is published for the quick scale.
     """
     # Figures 1 and 2 have their rows in the store of Table 3a
     single = (rows["n_models"] == 1) & rows["replace"]
@@ -98,7 +98,6 @@ def table(
         found = lines.merge(ours, on=SETTING, how="outer" if name == "2a" else "left")
     found["seeds"] = found["seeds"].fillna(0).astype(int)
     found["difference"] = found["reproduced"] - found["published"]
-    found["exact_delta"] = found["advantage"].where(found["method"] == "bagging")
     if name != "2a" and scale != "quick":
         return found
     # lines that are not the paper's stand among the others

@@ -128,7 +128,8 @@ def cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
 
     def over_seeds(delta: float, **statistics: Any) -> pd.DataFrame:
         runs = ours[ours["delta"] == delta].groupby(SETTING, dropna=False)[metric]
-        return runs.agg(**statistics).reset_index()
+        found: pd.DataFrame = runs.agg(**statistics)
+        return found.reset_index()
 
     first = over_seeds(PUBLISHED_DELTA, reproduced="mean", std="std", seeds="count")
     stated = over_seeds(STATED_DELTA, stated="mean", stated_std="std")
