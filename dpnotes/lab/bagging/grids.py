@@ -398,7 +398,9 @@ def pate(scale: str, *, seeds: int = 3) -> Grid:
     ``l2`` have logistic ones, which train in seconds.
     """
     # how many public rows there are
-    counts, n_public = (_query_counts("3a"), 1000) if scale == "paper" else ([30], 100)
+    counts, n_public = (
+        (_numbers("3a", "answers"), 1000) if scale == "paper" else ([30], 100)
+    )
     readings = [
         # the paper's count may be of answers or of queries: both are run
         *product(queries=n_public, answers=counts),
@@ -564,7 +566,7 @@ def cifar10(public: str = IMAGENET) -> Grid:
         ("2b", _case_1("cifar10")),
         ("3b", _case_2("cifar10", public)),
     ):
-        sizes = [int(size) for size in _published(table, "Bagging")["k"]]
+        sizes = _numbers(table, "subsample")
         rows += [
             *product(**common, subsample=sizes, seed=range(3)),
             {**common, "subsample": None, "seed": 0},
@@ -594,7 +596,7 @@ def cifar10_pate(public: str = IMAGENET) -> Grid:
         # the paper's, for teachers too
         epochs=1000,
         queries=1000,
-        answers=_query_counts("3b"),
+        answers=_numbers("3b", "answers"),
         seed=range(3),
     )
 
@@ -718,11 +720,8 @@ def _once(rows: Iterable[dict[str, Any]]) -> Grid:
 
 def budgets(table: str) -> list[tuple[float, float, float]]:
     """(epsilon, delta, sigma) of DP-SGD in a published table, in its order."""
-    return list(
-        _published(table, "DPSGD")[["epsilon", "delta", "sigma"]].itertuples(
-            index=False, name=None
-        )
-    )
+    lines = printed(table).query("method == 'dp_sgd'")
+    return [*lines[["epsilon", "delta", "sigma"]].itertuples(index=False, name=None)]
 
 
 def noises(
@@ -755,14 +754,15 @@ def _two_noises(common: Mapping[str, Any], scale: str, table: str) -> Grid:
     return rows
 
 
-def _query_counts(table: str) -> list[int]:
-    return [int(count) for count in _published(table, "PATE")["n_queries"]]
+def _numbers(table: str, column: str) -> list[int]:
+    return [*printed(table)[column].dropna().astype(int)]
 
 
-def _published(table: str, method: str) -> pd.DataFrame:
-    return paper_table(f"bagging_table{table[0]}").query(
-        "table == @table and method == @method"
-    )
+def printed(table: str) -> pd.DataFrame:
+    """Lines of Table 2a, 2b, 3a or 3b as the paper prints them: method, subsample,
+    sigma, answers, epsilon, delta and printed (the accuracy).
+    """
+    return paper_table("cells_bagging").query("table == 'Table ' + @table")
 
 
 def _case_1(scale: str) -> dict[str, Any]:

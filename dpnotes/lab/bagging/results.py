@@ -54,12 +54,7 @@ SETTING = [
     *("method", "variant", "subsample", "sigma", "target_epsilon", "target_delta"),
     *("answers", "queries"),
 ]
-METHODS = {
-    "Bagging": "bagging",
-    "PATE": "pate",
-    "DPSGD": "dp_sgd",
-    "No Privacy": "none",
-}
+METHODS = ["bagging", "pate", "dp_sgd", "none"]  # in the order of Table 2a
 # by table: what its rows are scored on, and the variants that stand below its cells
 SPLITS = {"2a": "test", "2b": "test", "3a": "rest", "3b": "rest"}
 VARIANTS = {
@@ -101,7 +96,7 @@ def table(
     if name != "2a" and scale != "quick":
         return found
     # lines that are not the paper's stand among the others
-    found["rank"] = found["method"].map([*METHODS.values()].index)
+    found["rank"] = found["method"].map(METHODS.index)
     by = {"rank": True, "subsample": True, "sigma": False}
     found = found.sort_values([*by], ascending=[*by.values()], ignore_index=True)
     return found.drop(columns="rank")
@@ -111,13 +106,8 @@ def published(table: str, variants: Iterable[str] = ()) -> pd.DataFrame:
     """Lines of a published table; below each of them its variants, for which nothing
     is published.
     """
-    paper = paper_table(f"bagging_table{table[0]}").query("table == @table")
-    lines = paper.rename(
-        columns={"k": "subsample", "value": "published", "n_queries": "answers"}
-    )
-    lines = lines.assign(
-        method=paper["method"].map(METHODS), variant="", block=paper["delta"]
-    )
+    lines = grids.printed(table).rename(columns={"printed": "published"})
+    lines = lines.assign(variant="", block=lines["delta"])
     lines = lines.reindex(columns=[*SETTING, "block", "epsilon", "delta", "published"])
     unpublished = dict.fromkeys(("epsilon", "delta", "published"), np.nan)
     least = lines.query("method == 'dp_sgd'")
