@@ -438,25 +438,20 @@ def roc(profiles: Mapping[str, PrivacyProfile], *, least: float = 1e-6) -> Figur
     )
 
 
-def privacy_profiles(
-    profiles: Mapping[str, PrivacyProfile],
-    *,
-    epsilons: tuple[float, float] = (1e-3, 10.0),
-) -> Figure:
+def privacy_profiles(profiles: Mapping[str, PrivacyProfile]) -> Figure:
     """Draw delta against epsilon (logarithmic axis) for several guarantees.
 
     Parameters
     ----------
     profiles : mapping of str to PrivacyProfile
         Guarantees, by their names in the legend.
-    epsilons : (float, float)
-        Range of the axis, both positive.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
-    grid = np.geomspace(*epsilons, 400)
+    limits = 1e-3, 10.0
+    grid = np.geomspace(*limits, 400)
     curves = {name: profile.delta(grid) for name, profile in profiles.items()}
     return _curves(
         grid,
@@ -464,7 +459,7 @@ def privacy_profiles(
         xscale="log",
         xlabel="epsilon (log)",
         ylabel="delta",
-        xlim=epsilons,
+        xlim=limits,
         ylim=(0, None),
     )
 

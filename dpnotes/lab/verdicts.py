@@ -286,9 +286,9 @@ def verdict(question: Question | None) -> Verdict:
     return UNTESTED if question is None else question(LEVEL)
 
 
-def compared(one: Mean, other: Mean, *, margin: float = ACCURACY) -> str:
-    """Say whether a mean is ahead of another, behind it, equal (within the margin) or
-    undecided.
+def compared(one: Mean, other: Mean) -> str:
+    """Say whether a mean is ahead of another, behind it, equal (within the margin of
+    accuracies) or undecided.
 
     Examples
     --------
@@ -297,7 +297,7 @@ def compared(one: Mean, other: Mean, *, margin: float = ACCURACY) -> str:
     >>> compared(Mean.of(0.91, 0.01, 3), Mean.of(0.89, 0.01, 3))
     'undecided'
     """
-    return ORDER[above(one - other, margin=margin)(LEVEL)]
+    return ORDER[verdict(above(one - other))]
 
 
 def agrees(ours: Mean, printed: Mean, *, unit: float) -> Verdict:

@@ -426,27 +426,15 @@ def variants(rows: pd.DataFrame, filters: pd.DataFrame) -> pd.DataFrame:
     every = every.astype(
         {"guarantee": str, **dict.fromkeys([*VARIANT[1:], *numbers, *metrics], float)}
     )
-    # for the order of the table
+    # for the order of the table; settings of a variant are in that of the rows
     every["method"] = pd.Categorical(every["method"], [*VARIANTS, FILTER])
-    groups = every.groupby(
-        [*VARIANT, "guarantee", *numbers], dropna=False, observed=True
-    )[metrics]
+    keys = [*VARIANT, "guarantee", *numbers]
+    groups = every.groupby(keys, dropna=False, observed=True, sort=False)[metrics]
     table = groups.agg(["mean", "std"])
     # the mean has the name of the metric
     table.columns = table.columns.map(lambda name: "_".join(name).removesuffix("_mean"))
-    order = {
-        "n_teachers": True,
-        "epsilon": True,
-        "method": True,
-        "confidence": True,
-        # all votes first
-        "vote_fraction": False,
-        "k": True,
-    }
-    table = table.reset_index().sort_values(
-        list(order), ascending=list(order.values()), ignore_index=True
-    )
-    return table.astype({"method": str})
+    table = table.reset_index().sort_values(["n_teachers", "epsilon", "method"])
+    return table.reset_index(drop=True).astype({"method": str})
 
 
 def variant_name(row: Any) -> str:

@@ -70,10 +70,8 @@ def beside_others(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def regrets(
-    rows: pd.DataFrame, roles: Sequence[str], *, at_most: float = NEGLIGIBLE
-) -> pd.DataFrame:
-    """Compute the mean regret of each choice, and test whether it is small enough.
+def regrets(rows: pd.DataFrame, roles: Sequence[str]) -> pd.DataFrame:
+    """Compute the mean regret of each choice, and test whether it is at most one point.
 
     The regret of a choice is the accuracy that it loses compared with the best method
     in hindsight. The mean is over data sets. Each data set counts with the mean over
@@ -85,8 +83,6 @@ def regrets(
         Rows of ``head_to_head_sealed.csv``; gaps are left out.
     roles : sequence of str
         Names of the choices in the rows.
-    at_most : float
-        The largest regret that is small enough. Default: one point.
 
     Returns
     -------
@@ -107,7 +103,7 @@ def regrets(
             there, there[f"behind_{column(role)}"].astype(float) - top
         )
         low, high = mean.interval()
-        within: Verdict = verdict(above(mean * -1.0 + at_most))
+        within: Verdict = verdict(above(mean * -1.0 + NEGLIGIBLE))
         found.append(
             {
                 "choice": role,

@@ -506,13 +506,10 @@ def computed() -> Found:
     }
     # what is printed is judged as one more of these
     found = studies(rows["scaling"], rows["repeats"], rows["summary"])
-    numbers = {
+    return {
         **_settings(rows["summary"]),
         **_of_studies(found),
         **_of_noise(rows, found),
-    }
-    return {
-        **numbers,
         **_of_text(rows, found),
         **_networks(rows),
         **_of_distances(rows, found),
