@@ -249,6 +249,8 @@ def cells(
     ``tried``
         See :class:`Ours`.
 
+    Further columns say what setting a number is of, for the tables of the chapter.
+
     ``causes_<chapter>.csv`` has the columns ``block`` (in words), ``cells`` (a query
     for the lines that are the block), ``stands`` (a query for further lines to which
     the cause applies if it stands for the block), ``name``, ``store`` and ``where`` (a
