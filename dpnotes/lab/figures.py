@@ -42,7 +42,7 @@ MECHANISMS = {
     "gaussian": "#d55e00",
     "dp-sgd": "#029e73",
     "votes": "#cc78bc",
-    "laplace": "#de8f05",
+    "laplace": "#56b4e9",
     "perturbation": "#332288",
 }
 ALIASES = {"aggregate": "votes", "pate": "votes"}
@@ -53,15 +53,15 @@ STATUSES = {
     "agrees": "#029e73",
     "explained": "#56b4e9",
     "contradicts itself": "#de8f05",
-    "unexplained": "#d55e00",
+    "unexplained": "#e8434f",
     "undecided": "#cc78bc",
     "not run yet": "#949494",
     "private data": "#d0d0d0",
     "proved": "#029e73",
     "weaker than it looks": "#56b4e9",
     "under a condition": "#de8f05",
-    "wrong": "#d55e00",
-    "vacuous": "#ca9161",
+    "wrong": "#e8434f",
+    "vacuous": "#8a63c9",
     "unproved": "#949494",
 }
 
@@ -319,13 +319,13 @@ def _shade(color: str, before: int) -> str:
 
 
 def _colors(count: int) -> list[Any]:
-    """The first colours of the palette, which repeats after ten; red is second: dark
-    pages turn orange brown.
+    """The first colours of the palette, which repeats after ten; red is second, and
+    orange sixth: dark pages turn orange brown, and red orange.
     """
     import seaborn as sns
 
     palette = sns.color_palette("colorblind").as_hex()
-    ten = [palette[0], palette[3], palette[2], palette[4], palette[1], *palette[5:]]
+    ten = [palette[place] for place in (0, 3, 2, 4, 9, 1, 5, 6, 7, 8)]
     return (ten * (1 + count // 10))[:count]
 
 
@@ -738,7 +738,8 @@ def intervals(
         look = {"va": "center", "fontsize": 8, "bbox": {"color": "white", "pad": 0.5}}
         axes.text(0.01, place - 0.32, note, transform=across, **look)
     # names on two lines leave room for the figure
-    axes.set_yticks(range(len(lines)), [textwrap.fill(line, 34) for line in lines])
+    names = [textwrap.fill(line, 29) for line in lines]
+    axes.set_yticks(range(len(lines)), names, fontsize=9)
     axes.set(xlabel=xlabel, ylabel=ylabel, ylim=(len(lines) - 0.5, -0.7), **settings)
     axes.minorticks_off()
     axes.grid(visible=False, axis="y")

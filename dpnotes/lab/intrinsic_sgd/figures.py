@@ -324,7 +324,7 @@ def batch_sizes(table: pd.DataFrame) -> Figure:
             xlabel="batch size (log)",
             title=f"{initial} initial weights",
         )
-    panels["varied"].set_ylabel("standard deviation of a weight (log)")
+    panels["varied"].set_ylabel("standard deviation\nof a weight (log)")
     figure.legend(
         *axes.get_legend_handles_labels(), loc="outside upper center", ncols=4
     )
