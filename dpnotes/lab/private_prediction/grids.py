@@ -198,7 +198,8 @@ def times() -> Grid:
         "n_models": 64,
         "l2": 1e-2,
     }
-    timed = ("loss_perturbation", "subsample_aggregate")
+    # the last is a possible cause of differences: see the evidence page
+    timed = ("loss_perturbation", "subsample_aggregate", "one_by_one")
     # constant factors between neighbours, so that a trend shows
     varied: list[tuple[str, tuple[float, ...], tuple[str, ...]]] = [
         ("n", (3000, 6000, 12_000, 24_000), timed),
