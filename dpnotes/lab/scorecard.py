@@ -304,8 +304,9 @@ def store_outcomes(chapter: str, outcomes: pd.DataFrame) -> None:
     ``outcomes_<chapter>.csv``, from which all pages read it.
 
     The columns are key, answer (a verdict, empty for a gap), tried (see
-    :class:`Ours`), and what else the page tells. The file is written only if it
-    changes.
+    :class:`Ours`), cause, block and rows (see :class:`Cause`; empty if no cause was
+    tried), with_cause (the verdict on these rows), and what else the page tells. The
+    file is written only if it changes.
     """
     text = outcomes.to_csv(index=False).encode()
     path = paper_file(f"outcomes_{chapter}.csv")
@@ -319,7 +320,10 @@ def _stored_outcomes(chapter: str) -> dict[str, Ours]:
     found: dict[str, Ours] = {}
     line: Any
     for line in _table(f"outcomes_{chapter}").itertuples():
-        found[line.key] = Ours(line.answer or None, tried=line.tried)
+        causes = []
+        if line.cause:
+            causes.append(Cause(line.cause, line.rows, line.with_cause, line.block))
+        found[line.key] = Ours(line.answer or None, causes=causes, tried=line.tried)
     return found
 
 
