@@ -37,6 +37,9 @@ SUPPOSED_OF = {
     "xgboost": "boosting",
     "lightgbm": "boosting",
 }
+# Seeds of the counts in which a query costs the smaller of two bounds. The cause was
+# found on seeds 0 and 10 to 13.
+LEAST_SEEDS = range(14, 18)
 # others have hundreds of records rather than thousands
 LARGE = ("adult", "diabetes130")
 # votes of a teacher as a fraction of queries
@@ -115,6 +118,20 @@ def supposed(teachers: str) -> Grid:
                 rows.insert(0, NOTHING)
             found += product(rows, dataset="adult", teachers=teachers, seed=seed)
     return found
+
+
+def least() -> Grid:
+    """List the counts of Table 6 with many partitions, few teachers first."""
+    sizes = SIZES["logistic"]
+    return product(
+        dataset="adult",
+        teachers="liblinear",
+        delta=PUBLISHED_DELTA,
+        n_teachers=sizes["n"],
+        n_partitions=sizes["k"][1:],
+        seed=LEAST_SEEDS,
+        epsilon=EPSILONS,
+    )
 
 
 def own(dataset: str, *, seeds: int = 10) -> Grid:

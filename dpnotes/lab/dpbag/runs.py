@@ -4,6 +4,7 @@ many budgets.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
@@ -13,12 +14,18 @@ from numpy.typing import NDArray
 
 from dpnotes import _validation as check, data
 from dpnotes.accounting import noisy_vote_answers
-from dpnotes.accounting.papers import personalised_epsilon, squares_of_budget
+from dpnotes.accounting.papers import (
+    personalised_epsilon,
+    personalised_moments,
+    squares_of_budget,
+)
 from dpnotes.lab import own_data
 from dpnotes.mechanisms import draw_partitions, laplace_vote, stream
 
 SPLITS = {"adult": "dpbag", "diabetes130": "dpbag", "breast_cancer": "original"}
 QUERIES = 1024  # voted on at a time
+# of the accountant of :func:`least_labels`; the best are 14 and less at its budgets
+ORDERS = np.arange(1.0, 33.0)
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)  # of what the records pay
 PAID = tuple(f"paid_{100 * quantile:g}" for quantile in QUANTILES)  # columns of a row
 
@@ -200,6 +207,68 @@ def _liblinear(X: NDArray[Any], y: Codes, subsets: list[Codes], device: str) -> 
     return replace(fitted, weights=weights[:, :-1], intercept=weights[:, -1])
 
 
+class Taught(NamedTuple):
+    """Teachers of one run: the thirds, the models, their records, and the seeds of
+    what follows.
+
+    ``membership``, shape [D + 1, k], is the teacher of each record in each partition;
+    the last row stands for a record that is yet to come.
+    """
+
+    thirds: Thirds
+    fitted: Any
+    membership: Codes
+    secret: int
+    student_seed: int
+    dtype: Any
+
+
+@lru_cache(maxsize=1)
+def _taught(
+    dataset: str,
+    teachers: str,
+    n_teachers: int,
+    n_partitions: int,
+    seed: int,
+    device: str,
+) -> Taught:
+    """Train the teachers of one run; random streams as :class:`dpnotes.methods.DPBag`
+    with ``noise_seed=seed`` and balanced partitions.
+    """
+    from dpnotes.methods import secret_seed
+
+    records = thirds(dataset, seed)
+    secret = secret_seed(seed)
+    # streams in the order in which DPBag draws them
+    learn_seed, student_seed = stream(secret, 0).integers(2**31, size=2).tolist()
+    cut = draw_partitions(
+        len(records.private.y),
+        n_chunks=n_teachers,
+        n_partitions=n_partitions,
+        scheme="balanced",
+        seed=int.from_bytes(stream(secret, 2).bytes(16), "little"),
+    )
+    # as trees take it
+    linear = teachers in ("logistic", "liblinear")
+    dtype = np.float64 if linear else np.float32
+    X = records.private.X.astype(dtype, copy=False)
+    fitted = teach(
+        teachers, X, records.private.y, cut.subsets(), seed=learn_seed, device=device
+    )
+    membership = np.vstack([cut.chunk, cut.joining])
+    return Taught(records, fitted, membership, secret, student_seed, dtype)
+
+
+def _votes(taught: Taught) -> Iterator[tuple[int, Codes]]:
+    """Votes on the public rows in parts, since votes of all at once would fill the
+    memory: the first row of each part, and the votes [models, rows].
+    """
+    public = taught.thirds.public.X
+    for start in range(0, len(public), QUERIES):
+        rows = public[start : start + QUERIES].astype(taught.dtype, copy=False)
+        yield start, taught.fitted.votes(rows)
+
+
 @lru_cache(maxsize=1)  # rows of a grid that share teachers follow each other
 def run(
     dataset: str,
@@ -217,32 +286,11 @@ def run(
     share the noise of these labels.
     """
     from dpnotes.learners import TouchedVotes
-    from dpnotes.methods import secret_seed
 
+    taught = _taught(dataset, teachers, n_teachers, n_partitions, seed, device)
     # lambda = 2 / n, the paper's noise
-    records = thirds(dataset, seed)
-    secret = secret_seed(seed)
     beta = 2 / n_teachers
-    # streams in the order in which DPBag draws them
-    learn_seed, student_seed = stream(secret, 0).integers(2**31, size=2).tolist()
-    cut = draw_partitions(
-        len(records.private.y),
-        n_chunks=n_teachers,
-        n_partitions=n_partitions,
-        scheme="balanced",
-        seed=int.from_bytes(stream(secret, 2).bytes(16), "little"),
-    )
-    # as trees take it
-    linear = teachers in ("logistic", "liblinear")
-    dtype = np.float64 if linear else np.float32
-    X = records.private.X.astype(dtype, copy=False)
-    fitted = teach(
-        teachers, X, records.private.y, cut.subsets(), seed=learn_seed, device=device
-    )
-    # the last row stands for a record that is yet to come
-    touched = TouchedVotes(
-        np.vstack([cut.chunk, cut.joining]), n_teachers=n_teachers, device=device
-    )
+    touched = TouchedVotes(taught.membership, n_teachers=n_teachers, device=device)
     # the smallest budget is spent first
     limits = []
     for budget in budgets:
@@ -265,11 +313,7 @@ def run(
         )
         return Stop(answered, np.quantile(own[:-1], QUANTILES), float(own.max()))
 
-    # in parts, since votes of all rows at once would fill the memory
-    for start in range(0, len(records.public.y), QUERIES):
-        votes = fitted.votes(
-            records.public.X[start : start + QUERIES].astype(dtype, copy=False)
-        )
+    for start, votes in _votes(taught):
         ones = np.count_nonzero(votes, axis=0)
         counts.append(np.stack([len(votes) - ones, ones], axis=1))
         left = votes.reshape(n_partitions, n_teachers, -1)
@@ -286,9 +330,75 @@ def run(
             break
     stops |= {budget: stop(budget[1]) for _, budget in limits}  # public rows ran out
     labels = laplace_vote(
-        np.concatenate(counts) / n_partitions, scale=1 / beta, seed=stream(secret, 1)
+        np.concatenate(counts) / n_partitions,
+        scale=1 / beta,
+        seed=stream(taught.secret, 1),
     )
-    return Run(records, labels, student_seed, stops)
+    return Run(taught.thirds, labels, taught.student_seed, stops)
+
+
+def other_answer(gap: Any, beta: float) -> Any:
+    """Equation 2 of the supplement for two classes: probability that the class behind
+    by ``gap`` votes wins.
+    """
+    return (2 + beta * gap) / (4 * np.exp(beta * gap))
+
+
+def conjectured_moments(order: Any, *, beta: float, m: Any, q: Any) -> Any:
+    """Equation 3 of the supplement: bound on the log-moment of one vote, by the
+    probability q that the likeliest class loses; infinite where it is not defined.
+
+    Per-instance, and of one direction.
+    """
+    level = 2 * beta * m
+    kept = np.log1p(-q)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        likely = kept + order * (kept - np.log1p(-q * np.exp(level)))
+    bound = np.logaddexp(likely, np.log(q) + order * level)
+    return np.where(q * np.exp(level) < 1, bound, np.inf)
+
+
+@lru_cache(maxsize=1)  # rows of a grid that share teachers follow each other
+def least_labels(
+    dataset: str,
+    teachers: str,
+    n_teachers: int,
+    n_partitions: int,
+    seed: int,
+    device: str,
+    epsilons: tuple[float, ...],
+    delta: float,
+) -> dict[float, int]:
+    """Count the labels of one run at which each epsilon is reached, if a query costs a
+    record at each order the smaller of Theorem 4 and :func:`conjectured_moments`.
+    """
+    taught = _taught(dataset, teachers, n_teachers, n_partitions, seed, device)
+    beta = 2 / n_teachers
+    models = n_teachers * n_partitions
+    # m of a record by how many of its models vote for class 1
+    ones = np.arange(n_partitions + 1)
+    m = np.maximum(ones, n_partitions - ones)[:, None] / n_partitions
+    by_theorem = personalised_moments(ORDERS, inverse_scale=beta, m=m)
+    paid = np.zeros((len(taught.membership), len(ORDERS)))
+    found: dict[float, int] = {}
+    left = sorted(epsilons)
+    for start, votes in _votes(taught):
+        by_partition = votes.reshape(n_partitions, n_teachers, -1)
+        own = np.zeros((votes.shape[1], len(paid)), dtype=np.int32)
+        for models_of, teacher in zip(by_partition, taught.membership.T, strict=True):
+            own += models_of[teacher].T
+        gaps = np.abs(2 * np.count_nonzero(votes, axis=0) - models) / n_partitions
+        for query, gap in enumerate(gaps.tolist()):
+            q = other_answer(gap, beta)
+            conjectured = conjectured_moments(ORDERS, beta=beta, m=m, q=q)
+            paid += np.minimum(by_theorem, conjectured)[own[query]]
+            spent = ((paid.max(axis=0) - np.log(delta)) / ORDERS).min()
+            # the label that reaches the budget counts, as in the paper's loop
+            while left and spent >= left[0]:
+                found[left.pop(0)] = start + query + 1
+            if not left:
+                return found
+    return found | dict.fromkeys(left, len(taught.thirds.public.y))
 
 
 def student(teachers: str, X: Floats, labels: Codes, seed: int, **settings: Any) -> Any:
