@@ -358,13 +358,13 @@ def _cell(line: Any, ours: Ours, blocks: Mapping[tuple[str, str], Block]) -> Cel
             continue
         tried.append(block)
         if block.stands:
-            standing.append((block.agree, cause, block))
+            standing.append((cause.counts, block.agree, cause, block))
     answer, why = ours.answer, ""
     own = _agreement(line, ours, answer)
     outcome = OUTCOMES.get(own, OPEN)
     if standing and not line.against:
-        # of several, the one with most evidence
-        _, cause, block = max(standing, key=lambda found: found[0])
+        # of several, the one of the cell's own block, and then that with most evidence
+        *_, cause, block = max(standing, key=lambda found: found[:2])
         answer = cause.answer
         outcome = OUTCOMES.get(_agreement(line, ours, answer), OPEN)
         if outcome == AGREES and own == REVERSED:
