@@ -7,9 +7,15 @@ shows.
 """
 
 import argparse
+import io
+import subprocess
 import sys
+import tarfile
+import tempfile
 from dataclasses import asdict, replace
+from pathlib import Path
 
+import pandas as pd
 import torch
 from threadpoolctl import threadpool_limits
 
@@ -62,6 +68,33 @@ def measured(job, device):
     return rows
 
 
+def compare(commit, jobs):
+    """Print our own seconds for each row by the package of another commit and by
+    this one, each the least of three.
+    """
+    here = _common.RESULTS.parents[1]
+    command = ["git", "archive", commit, "dpnotes"]
+    packed = subprocess.run(command, cwd=here, stdout=subprocess.PIPE, check=True)
+    with tempfile.TemporaryDirectory() as folder:
+        there = Path(folder)
+        with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as files:
+            files.extractall(there, filter="data")
+        # both sides are measured by the same jobs
+        (there / "benchmarks").symlink_to(here / "benchmarks")
+        own = there / "own.csv"
+        for job in jobs:
+            command = [sys.executable, "-m", "benchmarks", "--job", job, "--own", own]
+            found = {there: [], here: []}
+            for side in [there, here] * 3:
+                subprocess.run(command, cwd=side, stdout=subprocess.DEVNULL, check=True)
+                rows = pd.read_csv(own, index_col=["job", "data"])
+                found[side].append(rows["ours"])
+            # what else the machine did only ever adds to a time
+            before, after = [pd.concat(a, axis=1).min(axis=1) for a in found.values()]
+            both = {"before": before, "after": after, "ratio": after / before}
+            print(pd.DataFrame(both).to_string(), flush=True)
+
+
 def bench(jobs, device, kept):
     """Measure jobs, and keep the rows of each that is finished."""
     rows = []
@@ -90,11 +123,23 @@ def main():
     add("--job", nargs="+", choices=JOBS, default=list(JOBS), metavar="JOB")
     add("--device", default="cpu", help="cuda: train on the GPU, without bars")
     add("--keep", action="store_true", help=f"store the rows in {KEPT.name}")
+    add("--against", metavar="COMMIT", help="our own times with its package and this")
+    add("--own", metavar="FILE", help="time our own side only, and write its seconds")
     given = parser.parse_args()
+    if given.keep and (given.own or given.against):
+        parser.error("--keep is for whole benchmarks alone")
+    if given.against:
+        compare(given.against, given.job)
+        return
+    _common.OWN_SIDE_ONLY = given.own is not None
     torch.set_num_threads(1)
     # of NumPy and SciPy, which torch does not set
     with threadpool_limits(1):
         rows = bench(given.job, given.device, given.keep)
+    if given.own:
+        seconds = pd.DataFrame([asdict(row) for row in rows])[["job", "data", "ours"]]
+        # a job has one own side, and as many rows as others
+        seconds.drop_duplicates(["job", "data"]).to_csv(given.own, index=False)
     barred = [row for row in rows if row.bar is not None]
     missed = [row for row in barred if row.missed]
     print(f"{len(barred)} bars, {len(barred) - len(missed)} met")

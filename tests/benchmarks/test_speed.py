@@ -22,7 +22,7 @@ def one_thread():
     torch.set_num_threads(threads)
 
 
-def test_sides_take_turns_and_the_first_call_does_not_count():
+def test_sides_take_turns_and_the_first_call_does_not_count(monkeypatch):
     calls = []
     # before and after each call; the first of each side takes 100
     times = iter(np.cumsum([0, 100, 0, 100, 0, 1, 0, 4, 0, 3, 0, 6]).tolist())
@@ -33,6 +33,10 @@ def test_sides_take_turns_and_the_first_call_does_not_count():
     sides = side("a"), side("b")
     found = _common.timed(*sides, repeats=2, clock=lambda: next(times))
     assert ("".join(calls), found) == ("ababab", ([2.0, 5.0], [5, 6]))
+    monkeypatch.setattr(_common, "OWN_SIDE_ONLY", True)
+    calls.clear()
+    _common.timed(*sides, repeats=2)
+    assert "".join(calls) == "abaa"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from Linux's /proc")
