@@ -103,6 +103,7 @@ def loaded(name, *, split="original", n, d, n_classes):
 
 
 CALL_ONCE = False  # tests compare what both sides compute and read no clock
+OWN_SIDE_ONLY = False  # the others are called once, for the comparison of results
 
 
 def timed(*sides, repeats, device="cpu", clock=None):
@@ -112,8 +113,10 @@ def timed(*sides, repeats, device="cpu", clock=None):
     clock = clock or clock_of(device)
     seconds = [[] for _ in sides]
     results = [None for _ in sides]
-    for _ in range(1 if CALL_ONCE else repeats + 1):
+    for turn in range(1 if CALL_ONCE else repeats + 1):
         for i, side in enumerate(sides):
+            if turn and i and OWN_SIDE_ONLY:
+                continue
             start = clock()
             results[i] = side()
             seconds[i].append(clock() - start)
