@@ -52,6 +52,7 @@ from dpnotes.methods import (
     SubsampleAggregate,
 )
 from dpnotes.preprocessing import ClipNorm, PublicOneHot, PublicScaler
+from tests.attacks.ours import SETTINGS
 
 COMMON = {"noise_seed": 0, "device": "cpu"}
 LINEAR = COMMON | {"norm": 1e4, "l2": 1e-2}  # the checks' features are up to 1e3 long
@@ -248,6 +249,12 @@ EXEMPT = {id(case.estimator): dict(case.exempt) for case in CASES}
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+def test_every_private_estimator_is_checked():
+    # each one that is exported has settings there
+    exported = {kind.__name__ for kind, _ in SETTINGS.values()}
+    assert exported <= {case.name for case in CASES}
 
 
 def test_the_book_shows_these_exemptions():
