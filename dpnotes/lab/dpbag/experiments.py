@@ -80,7 +80,7 @@ def _labelled(
         }
     # the same tuple for all budgets of the grid, so that the cached run serves them all
     budgets = tuple(sorted({*grids.BUDGETS, (float(epsilon), float(delta))}))
-    done = runs.run(**row, device=device, budgets=budgets)
+    done = runs.run(runs.Setting(**row, device=device), budgets)
     public = done.thirds.public
     guarantee: dict[str, Any]
     if accountant == "personalised":
@@ -131,9 +131,8 @@ def least_labels(
     dict
         labels; accountant, "personalised"; data and device.
     """
-    counts = runs.least_labels(
-        **row, device=device, epsilons=grids.EPSILONS, delta=delta
-    )
+    setting = runs.Setting(**row, device=device)
+    counts = runs.least_labels(setting, grids.EPSILONS, delta)
     records = thirds(row["dataset"], row["seed"])
     return {
         "labels": counts[epsilon],
@@ -261,7 +260,8 @@ def cost(*, device: str = "auto", **row: Any) -> dict[str, Any]:
 
     def vote() -> None:
         if not alone:
-            runs.run(**row, device=device, budgets=tuple(sorted(grids.BUDGETS)))
+            setting = runs.Setting(**row, device=device)
+            runs.run(setting, tuple(sorted(grids.BUDGETS)))
 
     def learn() -> None:
         for each in rows:

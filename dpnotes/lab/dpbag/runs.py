@@ -207,6 +207,19 @@ def _liblinear(X: NDArray[Any], y: Codes, subsets: list[Codes], device: str) -> 
     return replace(fitted, weights=weights[:, :-1], intercept=weights[:, -1])
 
 
+class Setting(NamedTuple):
+    """What decides the teachers of one run: parameters of
+    :func:`dpnotes.lab.dpbag.experiments.student`.
+    """
+
+    dataset: str
+    teachers: str
+    n_teachers: int
+    n_partitions: int
+    seed: int
+    device: str
+
+
 class Taught(NamedTuple):
     """Teachers of one run: the thirds, the models, their records, and the seeds of
     what follows.
@@ -223,37 +236,34 @@ class Taught(NamedTuple):
     dtype: Any
 
 
-@lru_cache(maxsize=1)
-def _taught(
-    dataset: str,
-    teachers: str,
-    n_teachers: int,
-    n_partitions: int,
-    seed: int,
-    device: str,
-) -> Taught:
+def _taught(setting: Setting) -> Taught:
     """Train the teachers of one run; random streams as :class:`dpnotes.methods.DPBag`
     with ``noise_seed=seed`` and balanced partitions.
     """
     from dpnotes.methods import secret_seed
 
-    records = thirds(dataset, seed)
-    secret = secret_seed(seed)
+    records = thirds(setting.dataset, setting.seed)
+    secret = secret_seed(setting.seed)
     # streams in the order in which DPBag draws them
     learn_seed, student_seed = stream(secret, 0).integers(2**31, size=2).tolist()
     cut = draw_partitions(
         len(records.private.y),
-        n_chunks=n_teachers,
-        n_partitions=n_partitions,
+        n_chunks=setting.n_teachers,
+        n_partitions=setting.n_partitions,
         scheme="balanced",
         seed=int.from_bytes(stream(secret, 2).bytes(16), "little"),
     )
     # as trees take it
-    linear = teachers in ("logistic", "liblinear")
+    linear = setting.teachers in ("logistic", "liblinear")
     dtype = np.float64 if linear else np.float32
     X = records.private.X.astype(dtype, copy=False)
     fitted = teach(
-        teachers, X, records.private.y, cut.subsets(), seed=learn_seed, device=device
+        setting.teachers,
+        X,
+        records.private.y,
+        cut.subsets(),
+        seed=learn_seed,
+        device=setting.device,
     )
     membership = np.vstack([cut.chunk, cut.joining])
     return Taught(records, fitted, membership, secret, student_seed, dtype)
@@ -271,12 +281,7 @@ def _votes(taught: Taught) -> Iterator[tuple[int, Codes]]:
 
 @lru_cache(maxsize=1)  # rows of a grid that share teachers follow each other
 def run(
-    dataset: str,
-    teachers: str,
-    n_teachers: int,
-    n_partitions: int,
-    seed: int,
-    device: str,
+    setting: Setting,
     budgets: tuple[Budget, ...],
 ) -> Run:
     """Train the teachers of one run, and label public rows until all budgets are spent.
@@ -287,10 +292,14 @@ def run(
     """
     from dpnotes.learners import TouchedVotes
 
-    taught = _taught(dataset, teachers, n_teachers, n_partitions, seed, device)
+    taught = _taught(setting)
+    n_teachers = setting.n_teachers
+    n_partitions = setting.n_partitions
     # lambda = 2 / n, the paper's noise
     beta = 2 / n_teachers
-    touched = TouchedVotes(taught.membership, n_teachers=n_teachers, device=device)
+    touched = TouchedVotes(
+        taught.membership, n_teachers=n_teachers, device=setting.device
+    )
     # the smallest budget is spent first
     limits = []
     for budget in budgets:
@@ -360,19 +369,16 @@ def conjectured_moments(order: Any, *, beta: float, m: Any, q: Any) -> Any:
 
 @lru_cache(maxsize=1)  # rows of a grid that share teachers follow each other
 def least_labels(
-    dataset: str,
-    teachers: str,
-    n_teachers: int,
-    n_partitions: int,
-    seed: int,
-    device: str,
+    setting: Setting,
     epsilons: tuple[float, ...],
     delta: float,
 ) -> dict[float, int]:
     """Count the labels of one run at which each epsilon is reached, if a query costs a
     record at each order the smaller of Theorem 4 and :func:`conjectured_moments`.
     """
-    taught = _taught(dataset, teachers, n_teachers, n_partitions, seed, device)
+    taught = _taught(setting)
+    n_teachers = setting.n_teachers
+    n_partitions = setting.n_partitions
     beta = 2 / n_teachers
     models = n_teachers * n_partitions
     # m of a record by how many of its models vote for class 1

@@ -130,14 +130,14 @@ def test_a_student_of_one_class_is_constant():
 
 
 def test_a_query_that_costs_the_smaller_bound_allows_no_fewer_labels(monkeypatch):
-    setting = ("breast_cancer", "liblinear", 40, 4, 3, "cpu")
+    setting = runs.Setting("breast_cancer", "liblinear", 40, 4, 3, "cpu")
     epsilons = (1.0, 3.0)
-    with_both = runs.least_labels(*setting, epsilons, 1e-3)
+    with_both = runs.least_labels(setting, epsilons, 1e-3)
     # where the conjecture never applies, the counts are those of the paper's loop
     monkeypatch.setattr(runs, "conjectured_moments", lambda *_, **__: np.inf)
     runs.least_labels.cache_clear()
-    by_theorem = runs.least_labels(*setting, epsilons, 1e-3)
-    stops = runs.run(*setting, tuple((each, 1e-3) for each in epsilons)).stops
+    by_theorem = runs.least_labels(setting, epsilons, 1e-3)
+    stops = runs.run(setting, tuple((each, 1e-3) for each in epsilons)).stops
     assert by_theorem == {each: stops[each, 1e-3].labels for each in epsilons}
     # it applies where few labels are bought, and no longer where many are
     assert with_both[1.0] > by_theorem[1.0]
