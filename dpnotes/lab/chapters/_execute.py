@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, TextIO
 
 import click
+from traitlets.config import Config
 
 from dpnotes._processes import leftovers
 from dpnotes.lab._progress import CHANNEL
@@ -93,7 +94,6 @@ def execute(
     """
     import nbformat
     import papermill
-    from nbclient.exceptions import DeadKernelError
 
     start = time.perf_counter()
     given = chapter.check(parameters)
@@ -115,7 +115,7 @@ def execute(
         showing: AbstractContextManager[dict[str, Any]] = (
             _shown(start) if echo else nullcontext({})
         )
-        with showing as hooks:
+        with showing as hooks, _sockets() as config:
             notebook = papermill.execute_notebook(
                 _literal(chapter.source),
                 _literal(partial),
@@ -125,7 +125,8 @@ def execute(
                 progress_bar=False,
                 stderr_file=sys.stderr if echo else None,
                 start_timeout=120,
-                # no notice of TCP (it stays here), none of a late interrupt
+                config=config,
+                # no notice of a late interrupt
                 extra_arguments=["--log-level=50"],
                 **hooks,
             )
@@ -146,10 +147,11 @@ def execute(
         raise BookError(
             f"{where}: {error.ename}: {error.evalue}; {seen}", trace
         ) from None
-    except DeadKernelError:
+    # of jupyter_client, if it did not start, or of nbclient, if it ended meanwhile
+    except RuntimeError as error:
         raise BookError(
-            f"chapter {chapter.name!r}: its kernel died, for want of memory perhaps;"
-            f" {seen}"
+            f"chapter {chapter.name!r}: its kernel died, for want of memory perhaps"
+            f" ({error}); {seen}"
         ) from None
     finally:
         # as far as it went
@@ -189,6 +191,20 @@ def _literal(path: Path) -> str:
     parameters.
     """
     return str(path).replace("{", "{{").replace("}", "}}")
+
+
+@contextmanager
+def _sockets() -> Iterator[Config]:
+    """Configuration of a kernel that is spoken to through files in a folder of its own.
+
+    A port is found free before the kernel takes it: of chapters that start together,
+    two may find the same.
+    """
+    # a short path: the system allows about a hundred characters
+    with TemporaryDirectory(prefix="dpnotes.") as folder:
+        manager = {"transport": "ipc", "connection_file": f"{folder}/kernel.json"}
+        # there are no such sockets on Windows
+        yield Config({"KernelManager": manager} if os.name == "posix" else {})
 
 
 @contextmanager

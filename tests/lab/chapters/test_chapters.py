@@ -390,6 +390,33 @@ class TestExecute:
         (folder / "zebra_table" / "0123456789ab.json").write_text("a row")
         assert not chapters.is_unchanged(zebra, given, output)
 
+    def test_kernels_that_start_together_take_no_ports_from_each_other(
+        self, book, tmp_path
+    ):
+        # a port is found free before its kernel takes it
+        (book / "book" / "zebra.ipynb").write_text(
+            notebook(
+                "n = 1",
+                "from ipykernel.connect import get_connection_info\n"
+                "print(get_connection_info(unpack=True)['transport'])",
+            )
+        )
+        output = tmp_path / "zebra.ipynb"
+        chapters.execute(chapters.chapter("zebra", book), {}, output)
+        assert printed(output) == ("ipc\n" if os.name == "posix" else "tcp\n")
+
+    def test_a_kernel_that_does_not_start_is_named(self, book, tmp_path):
+        spec = {"display_name": "", "language": "python", "argv": ["false"]}
+        folder = tmp_path / "kernels" / "python3"
+        folder.mkdir(parents=True)
+        (folder / "kernel.json").write_text(json.dumps(spec))
+        output = tmp_path / "zebra.ipynb"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("JUPYTER_PATH", str(tmp_path))
+            with pytest.raises(chapters.BookError, match="'zebra': its kernel died"):
+                chapters.execute(chapters.chapter("zebra", book), {}, output)
+        assert not output.exists()
+
     def test_a_failed_run_is_never_published(self, book, tmp_path):
         ant = chapters.chapter("ant", book)
         output = tmp_path / "out" / "ant.ipynb"
