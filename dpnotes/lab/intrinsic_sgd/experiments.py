@@ -27,6 +27,7 @@ from dpnotes.lab.intrinsic_sgd.data import (
     records,
     resplit,
 )
+from dpnotes.lab.intrinsic_sgd.printed import intrinsic_epsilon
 from dpnotes.lab.intrinsic_sgd.runs import Setting
 from dpnotes.learners import one_thread
 
@@ -115,6 +116,37 @@ def distances(*, quantity: str, device: str = "auto", **row: Any) -> Metrics:
         "mean": float(values.mean()),
         "count": len(values),
         **percentiles,
+        **origin(setting.records, device),
+    }
+
+
+@experiment("intrinsic_sgd.pairs")
+def pairs(*, device: str = "auto", **row: Any) -> Metrics:
+    """Compute epsilons of pairs of data sets from the largest distance over seeds, as
+    the authors' public code does.
+
+    The paper names the distance between two weights, and nothing of a largest one.
+
+    Returns
+    -------
+    dict
+        mean, median and largest (epsilon over pairs, by the paper's formula); sigma;
+        data.
+    """
+    setting = Setting(**row)
+    sigma = runs.statistics(setting, device)["sigma"]
+    unit = intrinsic_epsilon(
+        sigma=sigma,
+        sensitivity=1.0,
+        delta=1 / len(setting.records.X),
+        analysis="published",
+    )
+    epsilons = unit * runs.farthest(runs.trained(setting, device).all_weights)
+    return {
+        "mean": float(epsilons.mean()),
+        "median": float(np.median(epsilons)),
+        "largest": float(epsilons.max()),
+        "sigma": sigma,
         **origin(setting.records, device),
     }
 
@@ -545,6 +577,12 @@ EXPERIMENTS = [
             distances,
             grids.distances,
             {"mean": 1e-5, "q50": 1e-5, "q100": 1e-5},
+        ),
+        (
+            "pairs",
+            pairs,
+            grids.network_pairs,
+            dict.fromkeys(("mean", "median", "largest", "sigma"), 1e-5),
         ),
         ("utility", utility, grids.utilities, {**GAIN, "noise_sigma": 1e-6}),
         (

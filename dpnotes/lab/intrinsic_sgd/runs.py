@@ -304,6 +304,16 @@ def normality(weights: Features) -> Features:
     return np.asarray(scipy.stats.shapiro(tested, axis=1).pvalue)
 
 
+def farthest(weights: Features) -> Features:
+    """Compute the largest distance over seeds of each pair of data sets, from weights
+    [R, S + 1, p].
+    """
+    largest: Features = np.max(
+        [scipy.spatial.distance.pdist(run) for run in weights], axis=0
+    )
+    return largest
+
+
 def sample(quantity: str, weights: Features, *, seed: int) -> Features:
     """Compute all values of a quantity whose distribution the paper shows, from weights
     [R, S + 1, p].
