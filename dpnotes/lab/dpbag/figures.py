@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # of the colours of differences: per cent of a count, points of a performance
 LIMITS = {"labels": 25.0, "accuracy": 6.0, "auroc": 6.0, "auprc": 6.0}
+# the darkest colour of a filter
+FILTERS = "#332288"
 
 
 def touched_teachers(cut: Partitions, record: int) -> Figure:
@@ -183,6 +185,8 @@ def variants(table: pd.DataFrame, *, n_teachers: int) -> Figure:
     -------
     matplotlib.figure.Figure
     """
+    from seaborn import light_palette
+
     shown = table[table["n_teachers"] == n_teachers]
     groups = [
         rows for _, rows in shown.groupby([*VARIANT, "k"], sort=False, dropna=False)
@@ -198,7 +202,15 @@ def variants(table: pd.DataFrame, *, n_teachers: int) -> Figure:
         own = [
             rows for rows in groups if (rows["method"].iloc[0] == FILTER) is filtered
         ]
-        for i, (rows, style) in enumerate(zip(own, line_styles(len(own)), strict=True)):
+        styles = line_styles(len(own))
+        if filtered:
+            # no colour of a vote; the fewer votes a filter allows, the lighter
+            shades = light_palette(FILTERS, len(own) + 3)[:2:-1]
+            styles = [
+                dict(style, color=shade)
+                for style, shade in zip(styles, shades, strict=True)
+            ]
+        for i, (rows, style) in enumerate(zip(own, styles, strict=True)):
             first = next(rows.itertuples())
             proved = first.guarantee == "proved"
             axes.errorbar(
