@@ -79,15 +79,16 @@ const words = (text, x, y, anchor = "middle", look = "") =>
 
 const moved = (x, y, shapes) => element("g", { transform: `translate(${x} ${y})` }, ...shapes);
 
-// A curve of `f` over [from, to], as the path of an SVG; `across` and `up` give places of x and y.
-function curve(f, from, to, across, up, log = false) {
-  const points = [];
-  for (let i = 0; i <= 240; i += 1) {
+// Points [x, f(x)] over [from, to].
+function samples(f, from, to, log = false) {
+  return Array.from({ length: 241 }, (_, i) => {
     const x = log ? from * (to / from) ** (i / 240) : from + (to - from) * i / 240;
-    points.push(`${across(x).toFixed(1)},${up(f(x)).toFixed(1)}`);
-  }
-  return `M${points.join("L")}`;
+    return [x, f(x)];
+  });
 }
+
+// The path of an SVG through points; `across` and `up` give places of x and y.
+const path = (points, across, up) => `M${points.map(([x, y]) => `${across(x).toFixed(1)},${up(y).toFixed(1)}`).join("L")}`;
 
 // The function through some points, straight between them on two logarithmic axes.
 function through(xs, ys) {
@@ -98,13 +99,14 @@ function through(xs, ys) {
   };
 }
 
-// Curves over two axes, each curve with its name at its end.
+// Curves over two axes, each as far as it is within them, with its name at its end.
 //   x, y     { label, from, to, log, ticks, show }
 //   curves   [{ name, look, f, end, before, below }]: `look` is a class of custom.css; the name is at the x `end`, or at the
 //            right, and is before it in the right half or where it says so: over a rising curve it is then clear
 //   marks    [{ look, x, y }]: points
+//   key      { look: name }, at the lower right, for curves that are too near to each other to have names beside them
 // Its shapes have the names of the curves apart, one line below another.
-function chart(width, height, { x, y, curves, marks = [] }) {
+function chart(width, height, { x, y, curves, marks = [], key = {} }) {
   const [left, bottom] = [52, 46];
   const place = ({ from, to, log }, value) => {
     const share = log ? Math.log(value / from) / Math.log(to / from) : (value - from) / (to - from);
@@ -122,10 +124,14 @@ function chart(width, height, { x, y, curves, marks = [] }) {
     shapes.push(words((y.show ?? String)(tick), left - 6, up(tick) + 5, "end"));
   }
   shapes.push(words(x.label, (left + width) / 2, height - 6), words(y.label, 0, 14, "start"));
+  const inside = (value) => value >= y.from * (1 - 1e-9) && value <= y.to * (1 + 1e-9);
   const names = [];
   for (const { name, look, f, end = x.to, before = across(end) > width / 2, below = false } of curves) {
-    shapes.push(element("path", { class: `line ${look}`, d: curve(f, x.from, x.to, across, up, x.log) }));
-    if (name) names.push({ name, look, at: across(end), before, above: up(f(end)) + (below ? 18 : -8) });
+    const points = samples(f, x.from, x.to, x.log).filter(([, value]) => inside(value));
+    if (!points.length) continue;
+    shapes.push(element("path", { class: `line ${look}`, d: path(points, across, up) }));
+    const [at, height_] = points.findLast(([each]) => each <= end * (1 + 1e-9)) ?? points[0];
+    if (name) names.push({ name, look, at: across(at), before, above: up(height_) + (below ? 18 : -8) });
   }
   names.sort((one, other) => one.above - other.above);
   let last = 12;
@@ -133,7 +139,13 @@ function chart(width, height, { x, y, curves, marks = [] }) {
     last = Math.max(above, last + 18);
     shapes.push(words(name, at, last, before ? "end" : "start", `name ${look}`));
   }
-  for (const mark of marks) shapes.push(element("circle", { class: mark.look, cx: across(mark.x), cy: up(mark.y), r: 5 }));
+  for (const mark of marks.filter((each) => inside(each.y))) {
+    shapes.push(element("circle", { class: mark.look, cx: across(mark.x), cy: up(mark.y), r: 5 }));
+  }
+  Object.entries(key).reverse().forEach(([look, name], i) => {
+    const [right, at] = [across(x.to) - 8, height - bottom - 14 - 20 * i];
+    shapes.push(line(right - 32, at - 5, right, at - 5, `line ${look}`), words(name, right - 40, at, "end", `name ${look}`));
+  });
   return shapes;
 }
 
@@ -145,7 +157,8 @@ function bells(width, height, { count, noise, reach = 6, label = "published numb
   const up = (y) => base - y * noise / kernel.density(0) * (base - 34);
   const shapes = [];
   for (const [look, mean, anchor, side] of [["without", count - 1, "end", -6], ["with", count, "start", 6]]) {
-    const bell = curve((x) => kernel.density((x - mean) / noise) / noise, middle - reach, middle + reach, across, up);
+    const density = (x) => kernel.density((x - mean) / noise) / noise;
+    const bell = path(samples(density, middle - reach, middle + reach), across, up);
     shapes.push(element("path", { class: `area ${look}`, d: `${bell}L${width},${base}L0,${base}Z` }));
     shapes.push(element("path", { class: `line ${look}`, d: bell }));
     shapes.push(words(`${look} Ada`, across(mean) + side, 20, anchor, look));
@@ -324,8 +337,8 @@ function severalCounts(still) {
 // Votes of 51 models, with noise on both counts.
 function closeVote(still) {
   const draw = ({ lead, scale }, width) => {
-    const height = 260;
-    const base = height - 34;
+    const height = 280;
+    const base = height - 54;
     const up = (votes) => base - votes / 51 * (base - 24);
     const shapes = [line(0, base, width, base), words("votes", 0, 14, "start")];
     shapes.push(words("without Ada", 0, 36, "start", "without"), words("with Ada", 96, 36, "start", "with"));
@@ -337,9 +350,9 @@ function closeVote(still) {
       shapes.push(words(name, middle, height - 10));
       for (const [look, left] of [["without", middle - bar - 2], ["with", middle + 2]]) {
         const votes = counts[look][side];
-        shapes.push(element("rect", { class: `area ${look}`, x: left, y: up(votes), width: bar, height: base - up(votes) }));
+        shapes.push(element("rect", { class: `bar ${look}`, x: left, y: up(votes), width: bar, height: base - up(votes) }));
         shapes.push(line(left + bar / 2, up(Math.max(0, votes - half)), left + bar / 2, Math.max(0, up(votes + half)), "seen"));
-        shapes.push(words(votes, left + bar / 2 + 5, base - 6, "start"));
+        shapes.push(words(votes, left + bar / 2, base + 18, "middle", look));
       }
     });
     const wins = (votes) => kernel.laplaceWins({ lead: votes[0] - votes[1], scale });
@@ -387,14 +400,16 @@ function clipAndAdd(still, { gradients, noises }) {
     arrows(clipped, "clipped to C", room, room);
 
     // the scale of the third panel is that of the noise: what is seen is how far Ada moves it
-    const [left, top, wideness] = wide ? [2 * room, 0, room] : [0, room + 24, width];
+    const [left, top, wideness] = wide ? [2 * room, 20, room] : [0, room + 44, width];
     const tall = wide ? room : 0.6 * width;
     const without = sum(clipped.slice(0, -1));
     const with_ = sum(clipped);
     const size = tall / (2 * clip + 6 * sigma * clip);
     const middle = [(without[0] + with_[0]) / 2, (without[1] + with_[1]) / 2];
     const at = ([a, b]) => [left + wideness / 2 + (a - middle[0]) * size, top + 24 + tall / 2 - (b - middle[1]) * size];
-    shapes.push(words("sum + noise", left + wideness / 2, top + 16));
+    const title = left + wideness / 2;
+    shapes.push(words("sum + noise, at its own scale", title, top - 4));
+    shapes.push(words("without Ada", title - 6, top + 16, "end", "without"), words("with Ada", title + 6, top + 16, "start", "with"));
     noises.forEach(([a, b], i) => {
       const [look, centre] = i % 2 ? ["with", with_] : ["without", without];
       const [cx, cy] = at([centre[0] + sigma * clip * a, centre[1] + sigma * clip * b]);
@@ -441,8 +456,8 @@ function epsilonOfSteps(still) {
     const y = { from: 0.01, to: 10000, log: true, ticks: [0.01, 1, 100, 10000], show: several, label: "epsilon" };
     const curves = [
       { name: "epsilons added", look: "nothing", f: added, end: 1000 },
-      { name: "without the sampling", look: "loose", f: unsampled, end: 1.5 },
-      { name: "the theorem", look: "dp-sgd", f: exact },
+      { name: "no sampling", look: "loose", f: unsampled, end: 300, before: false, below: true },
+      { name: "the theorem", look: "dp-sgd", f: exact, end: 30, below: true },
     ];
     const marks = [{ look: "dp-sgd", x: steps, y: at }, { look: "loose", x: steps, y: unsampled(steps) }];
     const text = `After ${several(steps)} ${steps === 1 ? "step" : "steps"} epsilon is ${digits(at)} at delta = ${power(delta)}. `
@@ -461,7 +476,8 @@ function epsilonOfSteps(still) {
 // What each answer of private prediction needs if all of them have one guarantee.
 function eachAnswer(still, { answers, noise, lead }) {
   const looks = {
-    "released model": "perturbation", "noisy answers": "gaussian", votes: "votes", "as published": "nothing",
+    "released model": "model", "noisy answers": "gaussian", "published noise": "nothing",
+    votes: "votes", "published lead": "nothing",
   };
   const draw = ({ place }, width) => {
     const wide = width >= 620;
@@ -471,7 +487,10 @@ function eachAnswer(still, { answers, noise, lead }) {
     const panel = (of, label) => {
       const y = { from: 1, to: 1000, log: true, ticks: [1, 10, 100, 1000], show: several, label };
       // where two curves meet, the names are apart
-      const ends = { votes: { end: 8, before: true } };
+      const ends = {
+        "noisy answers": { end: 30, before: false, below: true }, "published noise": { end: 200, before: true },
+        votes: { end: 8, before: true }, "published lead": { end: 2, below: true },
+      };
       const curves = Object.entries(of).map(([name, values]) => {
         return { name, look: looks[name], f: through(answers, values), ...ends[name] };
       });
@@ -482,7 +501,7 @@ function eachAnswer(still, { answers, noise, lead }) {
     const shapes = [...panel(noise, "noise on a logit"), moved(...(wide ? [width - room, 0] : [0, 260]), second)];
     const of = (values) => digits(values[place]);
     const many = answers[place] === 1 ? "an answer" : `each of ${several(answers[place])} answers`;
-    const text = `For ${many}, noise of ${of(noise["noisy answers"])} is enough (published: ${of(noise["as published"])}), `
+    const text = `For ${many}, noise of ${of(noise["noisy answers"])} is enough (published: ${of(noise["published noise"])}), `
       + `and a vote needs a lead of ${of(lead.votes)}. A released model has noise of ${of(noise["released model"])} for any number.`;
     return { shapes, height: wide ? 260 : 520, text };
   };
@@ -494,39 +513,39 @@ function eachAnswer(still, { answers, noise, lead }) {
 // Which method of private prediction to take: its noise, or its lead in votes, at a pair and a number of answers.
 function whichMethod(still, { models, stops }) {
   const rows = [
-    ["released weights", "perturbation", "model_sensitivity"], ["loss perturbation", "perturbation", "loss_perturbation"],
-    ["noisy answers", "gaussian", "prediction_sensitivity"], ["votes", "votes", "lead"],
+    ["model sensitivity", "model", "model_sensitivity"], ["loss perturbation", "perturbation", "loss_perturbation"],
+    ["prediction sensitivity", "gaussian", "prediction_sensitivity"], ["votes", "votes", "lead"],
   ];
   const draw = ({ epsilon, delta, answers }, width) => {
     const found = stops.find((stop) => stop.epsilon === epsilon && stop.delta === delta && stop.answers === answers);
-    const left = 140;
+    const left = 152;
     const shapes = [];
-    // bars from `from` on, on a logarithmic axis with its label
-    const bars = (some, top, { from, ticks, label }) => {
-      const across = (value) => left + Math.max(0, Math.log(value / from) / Math.log(ticks.at(-1) / from)) * (width - left - 34);
+    // points on a logarithmic axis with its label, one for each row
+    const dots = (some, top, { from, to, ticks, label }) => {
+      const across = (value) => left + Math.log(value / from) / Math.log(to / from) * (width - left - 64);
       const base = top + 34 * some.length;
       for (const tick of ticks) {
         shapes.push(line(across(tick), top, across(tick), base, "grid"), words(several(tick), across(tick), base + 18));
       }
       some.forEach(([name, look, key], i) => {
-        const size = across(Math.min(found[key], ticks.at(-1))) - left;
-        shapes.push(words(name, left - 8, top + 34 * i + 22, "end", look));
-        shapes.push(element("rect", { class: `bar ${look}`, x: left, y: top + 34 * i + 6, width: size, height: 22 }));
-        shapes.push(words(digits(found[key]), left + 6, top + 34 * i + 22, "start", "name"));
+        const [at, up] = [across(found[key]), top + 34 * i + 17];
+        shapes.push(words(name, left - 8, up + 5, "end", look), line(left, up, across(to), up, "grid"));
+        shapes.push(element("circle", { class: look, cx: at, cy: up, r: 6 }));
+        shapes.push(words(digits(found[key]), width, up + 5, "end", look));
       });
       shapes.push(words(label, width, base + 38, "end"));
       return across;
     };
-    bars(rows.slice(0, 3), 0, { from: 0.001, ticks: [0.001, 0.1, 10, 1000], label: "noise on a logit" });
-    const votes = bars(rows.slice(3), 160, { from: 1, ticks: [1, 100, 10000], label: `lead that wins 95 %, and all ${models} votes` });
-    shapes.push(line(votes(models), 156, votes(models), 198, "seen"));
+    dots(rows.slice(0, 3), 0, { from: 0.001, to: 1000, ticks: [0.001, 0.1, 10, 1000], label: "noise on a logit" });
+    const votes = dots(rows.slice(3), 180, { from: 1, to: 30000, ticks: [1, 100, 10000], label: "lead that wins 95 %, in votes" });
+    shapes.push(line(votes(models), 176, votes(models), 214, "seen"), words(`all ${models}`, votes(models), 170));
     const possible = found.lead <= models;
     const ask = possible ? `votes if a class usually leads by ${digits(found.lead)} of ${models} votes` : "no votes, since no lead is large enough";
     const linear = delta ? "release it" : `${ask}; otherwise loss perturbation`;
     const other = delta ? `${ask}; otherwise DP-SGD` : ask;
-    return { shapes, height: 236, text: `A linear model: ${linear}. A model that is not convex: ${other}.` };
+    return { shapes, height: 256, text: `A linear model: ${linear}. A model that is not convex: ${other}.` };
   };
-  const label = "Bars: the noise of three methods on a logit, and the lead that votes need.";
+  const label = "Points: the noise of three methods on a logit, and the lead that votes need.";
   const every = (name) => [...new Set(stops.map((stop) => stop[name]))];
   const sliders = [
     { name: "epsilon", text: "Epsilon", values: every("epsilon"), start: 1 },
@@ -590,20 +609,23 @@ function explore(still) {
       votes: of("votes", { beta, answers }, kernel.softVotes),
     };
     const x = { from: 1e-5, to: 1, log: true, ticks: [1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1], show: power, label: "false-positive rate" };
-    const curves = [{ name: "nothing to learn", look: "nothing", f: (alpha) => alpha, end: 0.002, before: false, below: true }];
+    const curves = [{ look: "nothing", f: (alpha) => alpha }];
+    const key = {};
     const heads = ["", "advantage", "true positives at 0.1\u00a0% false ones", `epsilon at delta ${power(1e-5)}`];
     const rows = [element("tr", {}, ...heads.map((head) => element("th", { scope: "col" }, head)))];
     for (const [look, mechanism] of Object.entries(all)) {
       if (hidden.has(look)) continue;
-      curves.push({ name: names[look], look, f: mechanism.tpr, end: 2e-5 });
-      const epsilon = mechanism.delta(1e4) > 1e-5 ? "none" : digits(kernel.epsilon(mechanism, 1e-5), 3);
-      const facts = [digits(mechanism.delta(0), 3), digits(mechanism.tpr(0.001), 3), epsilon];
+      curves.push({ look, f: mechanism.tpr });
+      key[look] = names[look];
+      const epsilon = mechanism.delta(1e4) > 1e-5 ? "none" : kernel.epsilon(mechanism, 1e-5).toFixed(3);
+      const facts = [mechanism.delta(0).toFixed(4), mechanism.tpr(0.001).toFixed(4), epsilon];
       const cells = facts.map((fact) => element("td", {}, fact));
       rows.push(element("tr", {}, element("th", { scope: "row", class: look }, names[look]), ...cells));
     }
     table.replaceChildren(...rows);
     const y = { ...x, label: "largest true-positive rate" };
-    return { shapes: chart(width, 380, { x, y, curves }), height: 380, text: "" };
+    key.nothing = "nothing to learn";
+    return { shapes: chart(width, 380, { x, y, curves, key }), height: 380, text: "" };
   };
   const sliders = [
     { group: "bagging", name: "n", text: "records n", values: tens(2, 6), start: 60000, show: several },
