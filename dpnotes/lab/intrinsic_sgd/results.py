@@ -750,13 +750,22 @@ def _networks(rows: Rows) -> Found:
     found: Found = {}
     scales = unit_epsilons(rows["summary"])
     apart = _quantiles(rows, deep=True, quantity="data", initial="varied")
-    readings = (("MNIST-binary", "mnist", UNSCALED), ("Adult", "adult", "adult"))
-    for name, task, in_code in readings:
-        centre = _mean_distance(apart[task]) * scales[task, "varied"]
-        farthest = another_study(matching(rows["pairs"], dataset=in_code)["mean"])
-        cause = Cause(FARTHEST, "intrinsic_sgd_pairs", farthest, PAIRS)
+    for name, task in (("MNIST-binary", "mnist"), ("Adult", "adult")):
+        # stated, and as the code may have it
+        readings = [task, UNSCALED] if task == "mnist" else [task]
+        centres = [
+            _mean_distance(apart[reading]) * scales[reading, "varied"]
+            for reading in readings
+        ]
+        causes = [
+            Cause(SCALED["none"], "intrinsic_sgd_distances", centre, DIGITS)
+            for centre in centres[1:]
+        ]
+        studies = matching(rows["pairs"], dataset=readings[-1])
+        farthest = another_study(studies["mean"])
+        causes.append(Cause(FARTHEST, "intrinsic_sgd_pairs", farthest, PAIRS))
         found[f"pairwise epsilon_intrinsic, centre, {name}"] = Ours(
-            centre, causes=[cause]
+            centres[0], causes=causes
         )
         # of a largest distance no error is known: it is shown, not judged
         largest = Mean(apart[task]["q100"] * scales[task, "varied"], math.inf)
