@@ -130,8 +130,10 @@ function chart(width, height, { x, y, curves, marks = [], key = {} }) {
     const points = samples(f, x.from, x.to, x.log).filter(([, value]) => inside(value));
     if (!points.length) continue;
     shapes.push(element("path", { class: `line ${look}`, d: path(points, across, up) }));
-    const [at, height_] = points.findLast(([each]) => each <= end * (1 + 1e-9)) ?? points[0];
-    if (name) names.push({ name, look, at: across(at), before, above: up(height_) + (below ? 18 : -8) });
+    const [at, value] = points.findLast(([each]) => each <= end * (1 + 1e-9)) ?? points[0];
+    // not on the numbers of the axis
+    const above = Math.min(up(value) + (below ? 18 : -8), height - bottom - 6);
+    if (name) names.push({ name, look, at: across(at), before, above });
   }
   names.sort((one, other) => one.above - other.above);
   let last = 12;
