@@ -8,6 +8,7 @@ if (window.MathJax) {
 
 const SCROLLABLE =
   "main :is(.output, .cell_output, .pst-scrollable-table-container, figure, div.math, mjx-container, pre, .bd-sidebar-secondary)";
+const PRINTED = "main :is(.cell_output, .highlight-text) pre";
 
 // Whatever scrolls inside the page can be reached by the keyboard and has a name; `scrolls` lets the style say so.
 function nameWhatScrolls() {
@@ -24,6 +25,9 @@ function nameWhatScrolls() {
     if (needed < 1) formula.style.zoom = Math.max(0.75, 0.99 * needed); // a little smaller, else it scrolls
     formula.classList.toggle("wide", !own && needed < 0.75);
   }
+  for (const text of document.querySelectorAll(PRINTED)) {
+    text.classList.toggle("sentences", !/^ |\S {2}/m.test(text.textContent)); // neither indents nor columns
+  }
   for (const part of document.querySelectorAll(SCROLLABLE)) {
     const style = getComputedStyle(part);
     const wide = () => /auto|scroll/.test(style.overflowX) && part.scrollWidth > part.clientWidth + 1;
@@ -31,7 +35,7 @@ function nameWhatScrolls() {
     part.classList.toggle("narrowed", wide());
     const sideways = wide();
     const down = /auto|scroll/.test(style.overflowY) && part.scrollHeight > part.clientHeight + 1;
-    part.classList.toggle("scrolls", sideways && Boolean(part.querySelector("table, img")));
+    part.classList.toggle("scrolls", sideways && (part.matches(PRINTED) || Boolean(part.querySelector("table, img"))));
     part.classList.toggle("scrolls-down", down && part.matches(".cell_output"));
     if (sideways || down) {
       const caption = part.querySelector("caption, figcaption")?.textContent.trim();

@@ -25,7 +25,7 @@ import pandas as pd
 
 from dpnotes.lab._places import paper_file
 from dpnotes.lab.store import published_store, read_store, replace_file
-from dpnotes.lab.tables import Column, Table
+from dpnotes.lab.tables import NO_BREAK, Column, Table
 from dpnotes.lab.verdicts import (
     HOLDS,
     NOBODY,
@@ -60,6 +60,8 @@ WORDS = {  # what one cell does, and what several do
     PRIVATE: ("needs private data", "need private data"),
 }
 ALL = tuple(WORDS)
+# outcomes that their words say; to other words the key of a bar adds the outcome
+TOLD = (AGREES, OPEN, PRIVATE)
 OUTCOMES: dict[Verdict, str] = {
     HOLDS: AGREES,
     REVERSED: UNEXPLAINED,
@@ -374,14 +376,15 @@ def _cell(line: Any, ours: Ours, blocks: Mapping[tuple[str, str], Block]) -> Cel
     elif outcome == UNEXPLAINED and line.against:
         outcome, why = CONTRADICTS, line.against
     if outcome == UNEXPLAINED:
+        named = [f"differs with {why}"] if why else []
         others = [
             f"{each.name}: {_in_words(each.answer)} ({each.rows})"
             for each in ours.causes
-            if each.answer is not answer
+            if each.answer is not answer and not why.startswith(f"{each.name} (")
         ]
-        named = [f"differs with {why}"] if why else []
         more = [ours.tried or line.tried]
-        why = "; ".join(filter(None, [*named, *others, *more]))
+        # a cause of two blocks is told once
+        why = "; ".join(dict.fromkeys(filter(None, [*named, *others, *more])))
     elif outcome not in (EXPLAINED, CONTRADICTS):
         why = ""
     difference = Mean(math.nan)
@@ -510,33 +513,78 @@ def verdict_in_words(judged: Iterable[Cell]) -> str:
 
 def bar(judged: Iterable[Cell]) -> str:
     """Draw how many cells have which outcome, as a bar in HTML with its key."""
+    cells = list(judged)
+    return _pieces(cells) + _key(cells)
+
+
+def bars(papers: Mapping[str, Iterable[Cell]]) -> str:
+    """Draw a bar of equal length for each paper, with the counts in its pieces and one
+    key for all, in HTML.
+    """
+    parts = []
+    everything: list[Cell] = []
+    for paper, judged in papers.items():
+        cells = list(judged)
+        everything += cells
+        name = f"{paper} <small>(n{NO_BREAK}={NO_BREAK}{len(cells)})</small>"
+        parts.append(f'<div class="paper">{name}</div>{_pieces(cells, counts=True)}')
+    return f'<div class="bars">{"".join(parts)}</div>{_key(everything)}'
+
+
+def _pieces(cells: Sequence[Cell], *, counts: bool = False) -> str:
+    """One piece for each outcome; a piece too short for its count hides it."""
+    pieces = []
+    for outcome in ALL:
+        count = sum(cell.outcome == outcome for cell in cells)
+        if count:
+            shown = f"<b>{count}</b>" if counts else ""
+            look = f"{_hue(outcome)}; background: var(--hue); flex: {count}"
+            pieces.append(f'<i class="{_slug(outcome)}" style="{look}">{shown}</i>')
+    # also drawn where the book's style is missing
+    return (
+        f'<div class="outcomes" style="display: flex" role="img"'
+        f' aria-label="{in_words(cells)}">{"".join(pieces)}</div>'
+    )
+
+
+def _hue(outcome: str) -> str:
     from dpnotes.lab.figures import STATUSES
 
-    cells = list(judged)
-    pieces, key = [], []
+    return f"--hue: {STATUSES[outcome]}"
+
+
+def _slug(outcome: str) -> str:
+    return outcome.replace(" ", "-")
+
+
+def _key(cells: Sequence[Cell]) -> str:
+    parts = [f'<span class="all"><b>{len(cells)}</b> printed results:</span>']
     for outcome, (one, many) in WORDS.items():
         count = sum(cell.outcome == outcome for cell in cells)
         if count:
-            look = f"--hue: {STATUSES[outcome]}"
-            pieces.append(f'<i style="{look}; flex: {count}"></i>')
             said = one if count == 1 else many
-            key.append(f'<span style="{look}"><b>{count}</b> {said}</span>')
-    return (
-        f'<div class="outcomes" role="img" aria-label="{in_words(cells)}">'
-        f'{"".join(pieces)}</div><div class="key">{"".join(key)}</div>'
-    )
+            short = "" if outcome in TOLD else f" ({outcome})"
+            parts.append(
+                f'<span class="{_slug(outcome)}" style="{_hue(outcome)}">'
+                f"<b>{count}</b> {said}{short}</span>"
+            )
+    return f'<div class="key">{"".join(parts)}</div>'
 
 
 def listed(papers: Mapping[str, Iterable[Cell]]) -> pd.DataFrame:
     """List all cells in a table, whose columns are the paper, the fields of
-    :class:`Cell` and ``relative`` (the difference as a fraction of the printed number).
+    :class:`Cell`, ``relative`` (the difference as a fraction of the printed number) and
+    ``relative_half_width`` (the same of the half-width).
     """
     lines = []
     for paper, judged in papers.items():
         lines += [{"paper": paper, **vars(cell)} for cell in judged]
     frame = pd.DataFrame(lines, columns=["paper", *Cell.__dataclass_fields__])
+    size = frame["printed"].abs()
     difference = frame["ours"] - frame["printed"]
-    return frame.assign(relative=difference / frame["printed"].abs())
+    return frame.assign(
+        relative=difference / size, relative_half_width=frame["half_width"] / size
+    )
 
 
 def differing(papers: Mapping[str, Iterable[Cell]]) -> pd.DataFrame:
@@ -568,6 +616,7 @@ COUNTS = Table(
     Column("table", text=lambda row: f"{row.paper}, {row.table}"),
     "cells",
     *ALL,
+    cards=True,
 )
 TRIED = Table(
     "Possible causes: how many cells of a block agree with our runs, and with the runs"
@@ -579,16 +628,18 @@ TRIED = Table(
     Column("own", "ours agree"),
     Column("agree", "with the cause"),
     Column("stands", labels={True: "stands", False: "rejected"}),
+    cards=True,
 )
 WHY = Table(
-    "{what}, the largest differences first; ± is the half-width of the 95 % interval of"
-    " a difference.",
+    "{what}, the largest differences first. A difference and ±, the half-width of its"
+    " 95 % interval, are in per cent of the printed number.",
     # all in one column, which stays in sight where the others scroll
     Column("cell", text=lambda row: f"{row.paper}, {row.table}: {row.cell}"),
     Column("printed", format="{:.4g}"),
     Column("ours", format="{:.4g}"),
     Column("relative", "difference", "{:+.1%}"),
-    Column("half_width", "±", "{:.2g}"),
+    Column("relative_half_width", "±", "{:.1%}"),
     "outcome",
     Column("why", "cause, or what was tried"),
+    cards=True,
 )

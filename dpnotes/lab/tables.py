@@ -10,6 +10,7 @@ formats. :func:`show` is for a table that a page shows once.
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -200,16 +201,23 @@ class Table:
         in (``"{data}"``).
     columns : Column, str, or tuple of these
         The columns in order; a str is a column without settings.
+    cards : bool
+        Whether a phone shows each row as a block, its cells under each other with their
+        headings; for a table of many columns. The headings must be plain text.
     """
 
     def __init__(
-        self, caption: str, *columns: Column | str | tuple[Column | str, ...]
+        self,
+        caption: str,
+        *columns: Column | str | tuple[Column | str, ...],
+        cards: bool = False,
     ) -> None:
         # columns that belong together are given together
         flat = itertools.chain.from_iterable(
             given if isinstance(given, tuple) else (given,) for given in columns
         )
         self.caption = caption
+        self.cards = cards
         self.columns = [
             Column(column) if isinstance(column, str) else column for column in flat
         ]
@@ -233,12 +241,20 @@ class Table:
         )
         caption = self.caption.format(**fields) if fields else self.caption
         style = style.set_caption(_with_formulas(caption))
-        style = style.set_table_attributes('class="dataframe dpnotes-table"')
+        kind = "dataframe dpnotes-table" + (" cards" if self.cards else "")
+        style = style.set_table_attributes(f'class="{kind}"')
         style = style.set_td_classes(shown.map(lambda value: STANDINGS.get(value, "")))
         # numbers flush right, on one line
         right: Any = [{"selector": "th, td", "props": [("text-align", "right")]}]
         right.append({"selector": "td", "props": [("white-space", "nowrap")]})
         style = style.set_table_styles(dict.fromkeys(numbers, right), overwrite=False)
+        if self.cards:
+            labels: Any = {}
+            for column, heading in zip(self.columns, headings, strict=True):
+                # custom.css writes it before the cell
+                label = [("--label", json.dumps(heading, ensure_ascii=False))]
+                labels[column.name] = [{"selector": "td", "props": label}]
+            style = style.set_table_styles(labels, overwrite=False)
         for column in self.columns:
             pattern = column.format
             if pattern is None and dtypes[column.name].kind == "f":

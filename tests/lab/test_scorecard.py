@@ -24,9 +24,11 @@ from dpnotes.lab.scorecard import (
     PRIVATE,
     UNEXPLAINED,
     UNRUN,
+    WHY,
     Block,
     Cause,
     Ours,
+    bars,
     differing,
     in_words,
     judged,
@@ -315,3 +317,38 @@ def test_outcomes_of_each_paper_are_those_that_were_noted(paper):
     assert all(cell.why for cell in found if cell.outcome in (EXPLAINED, CONTRADICTS))
     said = [int(number) for number in re.findall(r"\b\d+\b", in_words(found))]
     assert said == [len(found), *(int(noted[name].sum()) for name in ALL)]
+
+
+def test_a_bar_and_its_key_have_every_count_and_every_outcome():
+    cells = [judge(None), judge(FAR), judge(NEAR), judge(NEAR)]
+    drawn = bars({"one": cells, "other": cells[:1]})
+    counts = re.findall(r'class="([\w-]+)" [^>]*flex: (\d+)"><b>(\d+)</b>', drawn)
+    assert counts == [
+        ("agrees", "2", "2"),
+        ("unexplained", "1", "1"),
+        ("not-run-yet", "1", "1"),
+        ("not-run-yet", "1", "1"),
+    ]
+    assert "one <small>(n\xa0=\xa04)" in drawn
+    key = re.findall(r"<b>(\d+)</b> ([^<]*)</span>", drawn)
+    assert key == [
+        ("5", "printed results:"),
+        ("2", "agree"),
+        ("1", "differs without an explanation (unexplained)"),
+        ("2", "could be run and were not (not run yet)"),
+    ]
+
+
+def test_a_difference_and_its_half_width_are_shares_of_the_printed_number():
+    (line,) = listed({"one": [judge(FAR)]}).itertuples()
+    assert line.relative == pytest.approx(-0.1 / 0.9)
+    assert line.relative_half_width == pytest.approx(line.half_width / 0.9)
+    shown = WHY(listed({"one": [judge(FAR)]}), what="All").to_html()
+    assert f"{line.relative_half_width:.1%}" in shown
+    assert '--label: "±"' in shown
+
+
+def test_a_cause_of_two_blocks_is_told_once():
+    longer = Mean.of(0.7, 0.01, 5)
+    causes = [Cause("longer", "rows", longer, block) for block in ("one", "two")]
+    assert judge(FAR, *causes).why == "longer: 0.7 (rows)"
