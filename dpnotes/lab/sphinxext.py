@@ -50,10 +50,10 @@ _HOW_TO_RUN = re.compile(
     r"```\{admonition\} To run this notebook\n:class: .*\n(.*\n)```\n*"
 )
 _IN_A_CLONE = re.compile(r'pip install (?:\\?"\.(\[[\w,]+\])\\?"|\.(?=[\s`]))')
-# punctuation after a formula stays on its line
-_AFTER_FORMULA = re.compile(
-    r'(<span class="math notranslate nohighlight">[^<]*</span>)([.,;:!?)”"]+)'
-)
+# punctuation after a formula stays on its line; so does "-differentially", after a
+# formula with which it fits on the line of a phone
+_FORMULA = '<span class="math notranslate nohighlight">[^<]{%s}</span>'
+_AFTER_FORMULA = re.compile(rf'{_FORMULA % "0,"}[.,;:!?)”"]+|{_FORMULA % "0,60"}-\w+')
 # "95%" and "95 %" of a page's text, beside what is code or of the markup
 _PER_CENT = re.compile(
     r"(<(pre|code|script|style)\b.*?</\2>|<[^>]*>)|(?<=\d)[ \u00a0]?%", re.DOTALL
@@ -382,7 +382,7 @@ def tidy(
         for wrong, right in _ROLES:
             context["body"] = context["body"].replace(wrong, right)
         context["body"] = _AFTER_FORMULA.sub(
-            r'<span class="keep">\1\2</span>', context["body"]
+            r'<span class="keep">\g<0></span>', context["body"]
         )
         context["body"] = _PER_CENT.sub(
             lambda found: found[1] or f"{NO_BREAK}%", context["body"]

@@ -219,3 +219,17 @@ def test_a_page_has_the_answers_of_its_own_exercises_that_ask_for_numbers():
     empty = {"body": "text"}
     sphinxext.ask_in_page(None, "page", "", empty, None)
     assert empty == {"body": "text"}
+
+
+@pytest.mark.parametrize(
+    ("formula", "after", "kept"),
+    [("d", ",", ","), ("d", "-private data", "-private"), ("d" * 70, "-private", "")],
+)
+def test_what_follows_a_formula_stays_with_it_if_a_phone_has_the_room(
+    formula, after, kept
+):
+    shown = f'<span class="math notranslate nohighlight">{formula}</span>'
+    context = {"script_files": [], "css_files": [], "body": f"{shown}{after}"}
+    sphinxext.tidy(None, "page", "page.html", context, None)
+    together = f'<span class="keep">{shown}{kept}</span>' if kept else shown
+    assert context["body"] == together + after.removeprefix(kept)
