@@ -653,7 +653,7 @@ function meaning(still) {
     const x = { from: 0.1, to: 16, log: true, ticks: [0.1, 0.5, 1, 2, 4, 8, 16], label: "epsilon" };
     const y = { from: 0.001, to: 1, log: true, ticks: [0.001, 0.01, 0.1, 1], show: (share) => `${100 * share} %`, label: "people recognised, at most" };
     const curves = [
-      { name: "any mechanism with this pair", look: "loose", f: any, end: 5 },
+      { name: "any mechanism with this pair", look: "loose", f: any, end: 4 },
       { name: "Gaussian noise", look: "gaussian", f: noise, end: 3, before: false, below: true },
     ];
     const marks = [{ look: "loose", x: epsilon, y: any(epsilon) }, { look: "gaussian", x: epsilon, y: noise(epsilon) }];

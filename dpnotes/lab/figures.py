@@ -524,12 +524,7 @@ def _curves(
     return figure
 
 
-def stacked_counts(
-    counts: pd.DataFrame,
-    *,
-    xlabel: str,
-    shares: bool = False,
-) -> Figure:
+def stacked_counts(counts: pd.DataFrame, *, xlabel: str) -> Figure:
     """Draw one stacked bar for each group; each piece of a bar shows the number of one
     kind.
 
@@ -540,9 +535,6 @@ def stacked_counts(
         are outcomes or statuses, which have their own colours (``STATUSES``).
     xlabel : str
         Label of the horizontal axis.
-    shares : bool
-        Whether to draw bars of equal length, in per cent; pieces below 5 % then show no
-        number.
 
     Returns
     -------
@@ -551,9 +543,8 @@ def stacked_counts(
     figure, axes = blank_axes(height=0.5 * len(counts) + 1.6)
     left = np.zeros(len(counts))
     places = np.arange(len(counts))
-    each = counts.sum(axis=1).to_numpy() / 100 if shares else np.ones(len(counts))
     for kind in counts:
-        widths = counts[kind].to_numpy() / each
+        widths = counts[kind].to_numpy()
         bars = axes.barh(
             places,
             widths,
@@ -563,9 +554,9 @@ def stacked_counts(
             edgecolor="white",
             label=kind,
         )
-        for bar, width, count in zip(bars, widths, counts[kind], strict=True):
+        for bar, count in zip(bars, widths, strict=True):
             # by hand, as what bar_label leaves in a figure cannot be copied
-            if width >= 5 * shares and count:
+            if count:
                 middle, at = bar.get_center()
                 axes.text(
                     middle, at, str(count), ha="center", va="center", color="black"
