@@ -425,21 +425,29 @@ STUDY = Table(
     " (sigma) and the observed sensitivity. 'Epsilon, exact' follows from the paper's"
     " sensitivity by the exact formula, and 'epsilon, proved' from the proved"
     " sensitivity. Every epsilon is at delta = 1/n and holds only under the paper's"
-    " assumption.",
+    " assumption. A dash stands where nothing is printed, or no bound holds.",
     TASK,
     columns(
         "{:.2f}",
+        gap="–",
         epsilon_intrinsic_published="epsilon, printed",
         epsilon_intrinsic_reproduced="epsilon, ours",
     ),
-    columns("{:.2f}", epsilon_exact="epsilon, exact", epsilon_proved="epsilon, proved"),
+    columns(
+        "{:.2f}",
+        gap="–",
+        epsilon_exact="epsilon, exact",
+        epsilon_proved="epsilon, proved",
+    ),
     columns(
         "{:.3f}",
+        gap="–",
         sigma_intrinsic_published="sigma, printed",
         sigma_intrinsic_reproduced="sigma, ours",
     ),
     columns(
         "{:.3f}",
+        gap="–",
         sensitivity_empirical_published="sensitivity, printed",
         sensitivity_empirical_reproduced="sensitivity, ours",
     ),
