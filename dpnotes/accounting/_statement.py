@@ -503,11 +503,10 @@ def _audited(audit: Any, profile: PrivacyProfile, n_public: bool) -> dict[str, s
             verdict = "REFUTED" if same else "refuted"
         claim = "this guarantee" if same else f"another guarantee, {audit.claim!r}"
         verdict = f"{verdict}; p-value {audit.p_value:.2g}; claim: {claim}"
-    bounds = [
-        f"epsilon at least {rounded(audit.epsilon(delta), 3, up=False)} at delta"
-        f" {written(delta)}"
-        for delta in (0.0, 1e-5)
-    ]
+    bounds = []
+    for delta in (0.0, 1e-5):
+        epsilon = rounded(audit.epsilon(delta), 3, up=False)
+        bounds.append(f"epsilon at least {epsilon} at delta {written(delta)}")
     evidence = (
         f"{', '.join(bounds)}; {audit.runs} runs, confidence {audit.confidence:g},"
         f" {audit.adjacency}, {audit.strategy}; on records that are public or stand in"

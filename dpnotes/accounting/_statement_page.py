@@ -161,17 +161,19 @@ def _shown(value: Any) -> str | list[str]:
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):
-        return ", ".join(
-            f"{key}={each}" if isinstance(each, str) else f"{key}={each!r}"
-            for key, each in value.items()
-        )
-    pairs = [each for each in value if isinstance(each, Mapping)]
+        entries = []
+        for key, each in value.items():
+            told = each if isinstance(each, str) else repr(each)
+            entries.append(f"{key}={told}")
+        return ", ".join(entries)
+    pairs = []
+    for each in value:
+        if isinstance(each, Mapping):
+            epsilon = _epsilon(each["epsilon"])
+            pairs.append(f"{epsilon} at delta {_level(each['delta'])}")
     if not pairs:
         return [*value]
-    return "; ".join(
-        f"{_epsilon(each['epsilon'])} at delta {_level(each['delta'])}"
-        for each in pairs
-    )
+    return "; ".join(pairs)
 
 
 def _epsilon(value: float | str) -> str:

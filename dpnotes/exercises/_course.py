@@ -350,10 +350,12 @@ def _expect_last(
     """Expect the largest number of steps, or answers, whose epsilon is within the
     budget at delta 1e-5.
     """
-    within, beyond = (
-        float(profile(**{what: max(1, n)}, **settings).epsilon(1e-5))
-        for n in (found, found + 1)
-    )
+
+    def spent(n: int) -> float:
+        return float(profile(**{what: max(1, n)}, **settings).epsilon(1e-5))
+
+    within = spent(found)
+    beyond = spent(found + 1)
     expect(
         within <= budget,
         f"{found} {what} spend an epsilon of {within:.3g}, which is more than"

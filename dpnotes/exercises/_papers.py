@@ -421,20 +421,18 @@ def last_iterate_delta(function: Function) -> None:
         np.arange(6), 5, 0.6
     )
     q = stats.norm.pdf(points, 0, 5**0.5)
-    for_epsilon = [
-        np.trapezoid(np.maximum(a - np.exp(0.4) * b, 0), points)
-        for a, b in ((p, q), (q, p))
-    ]
+    removed = np.trapezoid(np.maximum(p - np.exp(0.4) * q, 0), points)
+    added = np.trapezoid(np.maximum(q - np.exp(0.4) * p, 0), points)
     found = function(0.4, 1.0, 0.6, 5)
     expect_unlike(
         found,
-        min(for_epsilon),
+        min(removed, added),
         "return the delta of the worse of the two directions",
         rtol=1e-3,
     )
     expect_close(
         found,
-        max(for_epsilon),
+        max(removed, added),
         "the number of visits is binomial, and the other density is multiplied by the"
         " exponential of epsilon",
         rtol=1e-3,

@@ -86,24 +86,23 @@ def verified(chapter: str) -> str:
     The text also gives the date of the latest of these computations and, if there are
     any, the number of rows that are out of date.
     """
-    # an experiment without published rows has nothing to tell
-    here = [
-        e
-        for e in EXPERIMENTS.values()
-        if e.chapter == chapter and published_store(e.name).is_file()
-    ]
-    stored = [(e, read_store(published_store(e.name))) for e in here]
-    old = sum(
-        int((rows["version"] < experiment_version(e.function)).sum())
-        for e, rows in stored
-    )
+    stored = []
+    old = 0
+    for experiment in EXPERIMENTS.values():
+        path = published_store(experiment.name)
+        # an experiment without published rows has nothing to tell
+        if experiment.chapter == chapter and path.is_file():
+            rows = read_store(path)
+            stored.append(rows)
+            version = experiment_version(experiment.function)
+            old += int((rows["version"] < version).sum())
     # what is out of date should not be read as agreeing
     late = (
         f" {old} come from an earlier version of their experiment and are out of date."
         if old
         else ""
     )
-    again = computed_again(*(rows for _, rows in stored))
+    again = computed_again(*stored)
     return f"Published rows that were computed again as a check: {again}.{late}"
 
 

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -193,8 +194,9 @@ def table(claims: Iterable[Claim]) -> pd.DataFrame:
     column says whether the evidence supports the status, as ``"supports"`` or
     ``"CONTRADICTS"``.
     """
-    lines = [
-        {
+    lines = []
+    for claim in claims:
+        line = {
             "number": claim.number,
             "paper": claim.paper,
             "where": claim.place,
@@ -203,8 +205,7 @@ def table(claims: Iterable[Claim]) -> pd.DataFrame:
             "why": claim.reason,
             "evidence": "supports" if claim.supports else "CONTRADICTS",
         }
-        for claim in claims
-    ]
+        lines.append(line)
     return pd.DataFrame(lines)
 
 
@@ -214,8 +215,9 @@ def findings(found: Iterable[Finding]) -> pd.DataFrame:
     The columns are quantity, claimed, found, from, to, and supports the status (yes or
     NO).
     """
-    lines = [
-        {
+    lines = []
+    for finding in found:
+        line = {
             "quantity": finding.quantity,
             "claimed": _text(finding.claimed),
             "found": _text(finding.found),
@@ -223,8 +225,7 @@ def findings(found: Iterable[Finding]) -> pd.DataFrame:
             "to": _text(finding.high),
             "supports the status": "yes" if finding.supports else "NO",
         }
-        for finding in found
-    ]
+        lines.append(line)
     return pd.DataFrame(lines)
 
 
@@ -241,9 +242,9 @@ def _read(chapter: str) -> list[Claim]:
         # other cells are prose or code
         if match := TEXT.fullmatch("".join(cell["source"])):
             # lines of a cell are broken for editors
-            texts = {
-                name: " ".join(text.split()) for name, text in match.groupdict().items()
-            }
+            texts = {}
+            for name, text in match.groupdict().items():
+                texts[name] = " ".join(text.split())
             number = int(texts.pop("number"))
             found.append(Claim(chapter=chapter, number=number, **texts))
     return found
@@ -280,7 +281,7 @@ def _store(own: Claim, found: list[Finding]) -> None:
 
 LEDGER = tuple(
     sorted(
-        (claim for chapter in PAPERS for claim in _read(chapter)),
+        chain.from_iterable(map(_read, PAPERS)),
         key=lambda claim: claim.number,
     )
 )

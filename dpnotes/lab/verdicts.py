@@ -243,11 +243,11 @@ def most(
         found = [question(level / len(questions)) for question in questions]
 
         def half(*answers: Verdict) -> float:
-            return 2 * sum(
-                weight
-                for weight, answer in zip(weighed, found, strict=True)
-                if answer in answers
-            )
+            counted = []
+            for weight, answer in zip(weighed, found, strict=True):
+                if answer in answers:
+                    counted.append(weight)
+            return 2 * sum(counted)
 
         # twice the weight against the whole: more than half
         if half(HOLDS) > sum(weighed):
@@ -330,11 +330,11 @@ def places(
     """
     # any of the others could pass it by chance
     part = level / max(len(means) - 1, 1)
-    found = [
-        above(mean - means[name], margin=0.0)(part)
-        for other, mean in means.items()
-        if other != name
-    ]
+    found = []
+    for other, mean in means.items():
+        if other != name:
+            lead = mean - means[name]
+            found.append(above(lead, margin=0.0)(part))
     return 1 + found.count(HOLDS), len(means) - found.count(REVERSED)
 
 
@@ -392,7 +392,8 @@ def crossing(x: Sequence[float], leads: Sequence[Mean]) -> tuple[float, float]:
     found = [above(lead, margin=0.0)(LEVEL) for lead in leads]
     # a lead that comes back later is another one
     gone = found.index(REVERSED) if REVERSED in found else len(found)
-    there = [
-        value for value, answer in zip(x, found[:gone], strict=False) if answer == HOLDS
-    ]
-    return there[-1] if there else -math.inf, x[gone] if gone < len(found) else math.inf
+    shown = -math.inf
+    for value, answer in zip(x, found[:gone], strict=False):
+        if answer == HOLDS:
+            shown = value
+    return shown, x[gone] if gone < len(found) else math.inf

@@ -438,8 +438,9 @@ def blocks_of_teachers(row: Mapping[str, Any]) -> Grid:
     seed = row["teachers_seed"]
     # logistic teachers take seconds all together
     size = n_teachers if "l2" in own else TEACHERS_A_ROW
-    return [
-        {
+    found = []
+    for first in range(0, n_teachers, size):
+        block = {
             **own,
             "n_teachers": n_teachers,
             "first": first,
@@ -447,8 +448,8 @@ def blocks_of_teachers(row: Mapping[str, Any]) -> Grid:
             "n_models": min(size, n_teachers - first),
             "seed": seed,
         }
-        for first in range(0, n_teachers, size)
-    ]
+        found.append(block)
+    return found
 
 
 def case2_dp_sgd(scale: str) -> Grid:

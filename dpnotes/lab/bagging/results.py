@@ -154,12 +154,11 @@ def reproduced(
         voted["queries"] = pate["queries"].where(pate["answers"].isna())
         frames.append(voted)
     names = [*SETTING[2:], "accuracy", "noise", "advantage", "cpu_seconds", "gpu_hours"]
-    same = [
-        frame.reindex(columns=[*SETTING[:2], *names]).astype(
-            dict.fromkeys(names, float)
-        )
-        for frame in frames
-    ]
+    numbers = dict.fromkeys(names, float)
+    same = []
+    for frame in frames:
+        own = frame.reindex(columns=[*SETTING[:2], *names])
+        same.append(own.astype(numbers))
     # settings are keys, and most of them are empty for a method
     groups = pd.concat(same, ignore_index=True).groupby(
         SETTING, dropna=False, sort=False
@@ -212,8 +211,11 @@ def replacement(rows: pd.DataFrame, scale: str) -> pd.DataFrame:
         # a side without a seed that may judge leaves its size out
         seeds = min(map(len, sides))
         if seeds:
-            means = [Mean.of(side.mean(), side.std(), len(side)) for side in sides]
-            described = [value for side in sides for value in (side.mean(), side.std())]
+            means = []
+            described = []
+            for side in sides:
+                means.append(Mean.of(side.mean(), side.std(), len(side)))
+                described += [side.mean(), side.std()]
             difference = means[0] - means[1]
             lines.append(
                 (size, *described, difference.value, *difference.interval(), seeds)
@@ -235,12 +237,11 @@ def fixed_draws(rows: pd.DataFrame, scale: str) -> pd.DataFrame:
     """Figure 1: columns drawn (N k), n_models, accuracy (mean), std, low, high,
     seeds, for each point with rows.
     """
-    asked = [
-        # k of each model, so that N k is the total
-        (total, count, total // count)
-        for total, counts in grids.MODELS[scale].items()
-        for count in counts
-    ]
+    asked = []
+    for total, counts in grids.MODELS[scale].items():
+        for count in counts:
+            # k of each model, so that N k is the total
+            asked.append((total, count, total // count))
     points = pd.DataFrame(asked, columns=["drawn", "n_models", "subsample"])
     done = _run(rows).query("replace").merge(points, on=["n_models", "subsample"])
     groups = done.groupby(["drawn", "n_models"])["accuracy"]
@@ -432,12 +433,11 @@ def standings(equal: pd.DataFrame) -> pd.DataFrame:
     Columns: subsample; softmax_advantage, ..., hog_tpr (bagging of networks to DP-SGD);
     hogs_advantage, hogs_tpr (bagging on handcrafted features to DP-SGD on them).
     """
-    pairs = {
-        f"{model}_{sense}": ("bagging", f"{model}_{sense}")
-        for sense in SENSES
-        for model in CONTENDERS
-    }
-    pairs |= {f"hogs_{sense}": ("bagging_hog", f"hog_{sense}") for sense in SENSES}
+    pairs = {}
+    for sense, model in itertools.product(SENSES, CONTENDERS):
+        pairs[f"{model}_{sense}"] = ("bagging", f"{model}_{sense}")
+    for sense in SENSES:
+        pairs[f"hogs_{sense}"] = ("bagging_hog", f"hog_{sense}")
     lines = []
     for line in equal.to_dict("records"):
         found = {}
@@ -546,16 +546,13 @@ def stands(one: pd.Series[Any], other: pd.Series[Any]) -> str:
     """How the accuracy of a line of :func:`private_bases` stands to that of another:
     see ``verdicts.compared``.
     """
-    ours, theirs = (
-        Mean.of(
-            line["accuracy"],
-            # back to the standard deviation of single runs
-            line["standard_error"] * math.sqrt(line["seeds"]),
-            line["seeds"],
-        )
-        for line in (one, other)
-    )
-    return compared(ours, theirs)
+
+    def mean_of(line: pd.Series[Any]) -> Mean:
+        # back to the standard deviation of single runs
+        std = line["standard_error"] * math.sqrt(line["seeds"])
+        return Mean.of(line["accuracy"], std, line["seeds"])
+
+    return compared(mean_of(one), mean_of(other))
 
 
 def attacks(rows: pd.DataFrame) -> pd.DataFrame:
@@ -682,11 +679,11 @@ def memorising_attack(
             estimator=KNeighborsClassifier(1),
             classes=[0, 1],
         )
-        fits = (
+        found = 0
+        for seed in range(trials):
             model.set_params(noise_seed=seed).fit(X[:rows], y[:rows])
-            for seed in range(trials)
-        )
-        return sum(bool(fit.predict_proba(X[-1:])[0, 1] > 0) for fit in fits)
+            found += int(model.predict_proba(X[-1:])[0, 1] > 0)
+        return found
 
     profile = accounting.bagging(n=n, subsample=subsample, n_models=n_models)
     cases = [
@@ -694,14 +691,11 @@ def memorising_attack(
         # without the record no model can know its label
         ("false positives", 0.0, positives(n - 1)),
     ]
-    lines = [(*case, accounting.clopper_pearson(case[2], trials)) for case in cases]
-    return pd.DataFrame(
-        [
-            (rate, exact, count / trials, limits.low, limits.high)
-            for rate, exact, count, limits in lines
-        ],
-        columns=["rate", "exact", "simulated", "low", "high"],
-    )
+    lines = []
+    for rate, exact, count in cases:
+        limits = accounting.clopper_pearson(count, trials)
+        lines.append((rate, exact, count / trials, limits.low, limits.high))
+    return pd.DataFrame(lines, columns=["rate", "exact", "simulated", "low", "high"])
 
 
 MEMORISING_ATTACK = Table(
@@ -831,11 +825,12 @@ def counted(outcomes: Iterable[str]) -> str:
 
 def differences(replacement: pd.DataFrame) -> list[Mean]:
     """Accuracy with less accuracy without replacement, at each size of Figure 2."""
-    return [
-        mean(line, "with_replacement", std="with_std")
-        - mean(line, "without_replacement", std="without_std")
-        for line in replacement.to_dict("records")
-    ]
+    found = []
+    for line in replacement.to_dict("records"):
+        upper = mean(line, "with_replacement", std="with_std")
+        lower = mean(line, "without_replacement", std="without_std")
+        found.append(upper - lower)
+    return found
 
 
 def method(table: pd.DataFrame, name: str, variant: str = "") -> pd.DataFrame:
@@ -861,9 +856,8 @@ def further_than_published(table2a: pd.DataFrame, noisy: Borrowed) -> list[Mean]
     """Our distance between bagging and DP-SGD with the least noise, less the printed
     distance, at each pair.
     """
-    bagged, given = (
-        method(table2a, name).dropna(subset=["block"]) for name in ("bagging", "dp_sgd")
-    )
+    bagged = method(table2a, "bagging").dropna(subset=["block"])
+    given = method(table2a, "dp_sgd").dropna(subset=["block"])
     printed = bagged.merge(given, on="block", suffixes=("", "_given"))
     distances: list[float] = (
         printed["published"] - printed["published_given"]
@@ -984,11 +978,11 @@ def judged(
             upper = given[line.table].query(line.upper)
             lower = given[line.other].query(line.lower)
             # one pair of all lines where the sentence names no key
-            sides = (
-                side.assign(all=1).dropna(subset=[line.on]) for side in (upper, lower)
-            )
             differences = gaps(
-                *sides, on=line.on, to=to if line.on == "block" else NOBODY
+                upper.assign(all=1).dropna(subset=[line.on]),
+                lower.assign(all=1).dropna(subset=[line.on]),
+                on=line.on,
+                to=to if line.on == "block" else NOBODY,
             )
         else:
             differences = list((found or {})[line.claim])

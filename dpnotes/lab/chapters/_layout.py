@@ -58,22 +58,23 @@ def lay_out(
             f"FOLDER must be new, empty, or made by `dpnotes book`, got {folder}, which"
             " has other files"
         )
-    files = {
-        path.relative_to(source).as_posix(): path
-        for path in sorted(source.rglob("*"))
-        if path.is_file()
-    }
-    fresh = {name: _sum(path) for name, path in files.items()}
-    found = {name: _sum(folder / name) for name in files if (folder / name).is_file()}
-    # neither what was laid out nor what would be: the reader changed it
-    kept = [
-        name
-        for name, own in found.items()
-        if not force and own not in (before.get(name), fresh[name])
-    ]
-    written = [
-        name for name in files if name not in kept and found.get(name) != fresh[name]
-    ]
+    files = {}
+    fresh = {}
+    written = []
+    kept = []
+    for path in sorted(source.rglob("*")):
+        if not path.is_file():
+            continue
+        name = path.relative_to(source).as_posix()
+        files[name] = path
+        fresh[name] = _sum(path)
+        there = folder / name
+        own = _sum(there) if there.is_file() else None
+        # neither what was laid out nor what would be: the reader changed it
+        if own not in (None, before.get(name), fresh[name]) and not force:
+            kept.append(name)
+        elif own != fresh[name]:
+            written.append(name)
     # an interrupted one is gone on with
     _write(mark, json.dumps({"version": __version__, "files": before}).encode())
     for name in written:
@@ -92,12 +93,8 @@ def _marked(mark: Path) -> dict[str, str]:
     if not mark.is_file():
         return {}
     try:
-        return {
-            str(name): str(own)
-            for name, own in json.loads(mark.read_text(encoding="utf-8"))[
-                "files"
-            ].items()
-        }
+        files = json.loads(mark.read_text(encoding="utf-8"))["files"]
+        return {str(name): str(own) for name, own in files.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{mark} is damaged; delete the folder, or lay the book out in another one"

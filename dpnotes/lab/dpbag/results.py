@@ -187,25 +187,23 @@ def orderings(rows: pd.DataFrame) -> pd.DataFrame:
     number of all cells. The column <source> is the verdict on the statement for all
     cells, and is empty if there are no cells.
     """
-    found: dict[str, dict[str, Any]] = {
-        ordering: {"ordering": ordering} for ordering in ORDERINGS
-    }
+    found: dict[str, dict[str, Any]] = {}
+    for ordering in ORDERINGS:
+        found[ordering] = {"ordering": ordering}
     # the same cells answer for both sources
     by_metric = {metric: cells(rows, metric) for metric in METRICS}
     for source, column in SOURCES.items():
-        means = {
-            metric: _with_means(table, column) for metric, table in by_metric.items()
-        }
+        means = {}
+        for metric, table in by_metric.items():
+            means[metric] = _with_means(table, column)
         for ordering, (_, ask) in ORDERINGS.items():
             questions = ask(means)
-            answers = [verdict(question) for question in questions]
-            found[ordering] |= {
-                f"{source}_{answer}": answers.count(answer) for answer in ANSWERS
-            }
-            found[ordering] |= {f"{source}_cells": len(questions)}
-            found[ordering] |= {
-                source: verdict(every(questions)) if questions else None
-            }
+            answers = list(map(verdict, questions))
+            line = found[ordering]
+            for answer in ANSWERS:
+                line[f"{source}_{answer}"] = answers.count(answer)
+            line[f"{source}_cells"] = len(questions)
+            line[source] = verdict(every(questions)) if questions else None
     return pd.DataFrame(found.values())
 
 
@@ -222,16 +220,13 @@ def _above(
     keys = ["n_teachers", "epsilon", *(["k"] if worse == "dpbag_naive" else [])]
     found: list[Question] = []
     for metric in metrics:
-        high, low = (
-            means[metric].query("method == @method") for method in (better, worse)
-        )
+        high = means[metric].query("method == @better")
+        low = means[metric].query("method == @worse")
         both = high.merge(low, on=keys, suffixes=("", "_low"))
         # counts are whole numbers: any difference counts
         margin = {"margin": 0.0} if metric == "labels" else {}
-        found += [
-            above(mean - other, **margin)
-            for mean, other in zip(both["mean"], both["mean_low"], strict=True)
-        ]
+        for lead in both["mean"] - both["mean_low"]:
+            found.append(above(lead, **margin))
     return found
 
 
@@ -462,10 +457,9 @@ def partitions_effect(rows: pd.DataFrame) -> pd.DataFrame:
     tight = (
         tight.reindex(columns=[*keys, "n_partitions", *metrics]).astype(float).dropna()
     )
-    one, many = (
-        tight[tight["n_partitions"] == k].set_index(keys)[metrics]
-        for k in (1, tight["n_partitions"].max())
-    )
+    most = tight["n_partitions"].max()
+    one = tight[tight["n_partitions"] == 1].set_index(keys)[metrics]
+    many = tight[tight["n_partitions"] == most].set_index(keys)[metrics]
     gains = (
         # paired by seed, in percentage points
         (100 * (many - one))

@@ -198,10 +198,11 @@ def unit_epsilons(summary: pd.DataFrame) -> dict[tuple[str, str], float]:
     # networks have no bound, so the paper shows epsilons of pairs
     deep = summary.dropna(subset=["hidden", "sigma"]).to_dict("records")
     unit = partial(intrinsic_epsilon, sensitivity=1.0, analysis="published")
-    return {
-        (row["dataset"], row["initial"]): unit(sigma=row["sigma"], delta=1 / row["n"])
-        for row in deep
-    }
+    found = {}
+    for row in deep:
+        epsilon = unit(sigma=row["sigma"], delta=1 / row["n"])
+        found[row["dataset"], row["initial"]] = epsilon
+    return found
 
 
 def calibrations(utility: pd.DataFrame, last_iterate: pd.DataFrame) -> pd.DataFrame:
@@ -213,10 +214,10 @@ def calibrations(utility: pd.DataFrame, last_iterate: pd.DataFrame) -> pd.DataFr
     order = list(ours["dataset"].unique())
     ours = ours[ours["epsilon"].isna() | (ours["epsilon"] == 1.0)]
     columns = ("noise", "analysis", "counted")
-    kinds = {
-        rule: matching(ours, **dict(zip(columns, own, strict=False)))
-        for rule, (_, _, own) in RULES.items()
-    }
+    kinds = {}
+    for rule, (_, _, own) in RULES.items():
+        chosen = dict(zip(columns, own, strict=False))
+        kinds[rule] = matching(ours, **chosen)
     # the one rule here that is an algorithm of its own
     kinds["last_iterate"] = matching(last_iterate, epsilon=1.0)
     table = pd.concat([rows.assign(rule=rule) for rule, rows in kinds.items()])
@@ -313,9 +314,8 @@ def studies(
         [scaling.assign(dataset="mnist"), repeats.assign(scaling="rows")]
     ).dropna(subset=["sigma"])
     tasks = of_varied(logistic(summary))
-    n, bound = (
-        found["dataset"].map(tasks[name]).astype(float) for name in ("n", "published")
-    )
+    n = found["dataset"].map(tasks["n"]).astype(float)
+    bound = found["dataset"].map(tasks["published"]).astype(float)
     # the paper's formula at delta = 1/n, for a distance of 1
     unit = np.sqrt(2 * np.log(1.25 * n)) / found["sigma"].astype(float)
     found = found.assign(
@@ -556,11 +556,11 @@ def _of_studies(found: pd.DataFrame) -> Found:
         # MNIST-binary has several readings of its rows
         own = matching(found, dataset=task).groupby("scaling")[column]
         means = {str(scaling): another_study(values) for scaling, values in own}
-        causes = [
-            Cause(SCALED[name], "intrinsic_sgd_scaling", means[name], DIGITS)
-            for name in SCALED
-            if name in means
-        ]
+        causes = []
+        for scaled, words in SCALED.items():
+            if scaled in means:
+                cause = Cause(words, "intrinsic_sgd_scaling", means[scaled], DIGITS)
+                causes.append(cause)
         entries[f"{quantity}, {name}"] = Ours(means.get("rows"), causes=causes)
     return entries
 
@@ -594,10 +594,10 @@ def _of_noise(rows: Rows, found: pd.DataFrame) -> Found:
         # both studies may have drawn other records
         error["noisy"] += _of_study(found, task, "rows")
         for quantity, off in error.items():
-            causes = [
-                Cause(words, f"intrinsic_sgd_{store}", means[quantity], block)
-                for words, block, store, means in read
-            ]
+            causes = []
+            for words, block, store, means in read:
+                stored = f"intrinsic_sgd_{store}"
+                causes.append(Cause(words, stored, means[quantity], block))
             entries[f"{quantity}, {kind}, {name}"] = Ours(own[quantity], off, causes)
     return {**entries, **_range_of_gains(entries)}
 
@@ -647,9 +647,8 @@ def _with_noise(
     # its runs are those that the noise is added to
     quiet = matching(utility, noise="none").iloc[0]
     utility = matching(utility, noise=NOISES[kind], analysis="published", epsilon=1.0)
-    plain, counted = (
-        matching(utility, counted=choice).iloc[0] for choice in (False, True)
-    )
+    plain = matching(utility, counted=False).iloc[0]
+    counted = matching(utility, counted=True).iloc[0]
     # the observed sensitivity is the smaller one
     given = matching(rows["draws"], dataset=dataset, draw="shared").sort_values(
         "sensitivity"
@@ -712,13 +711,12 @@ def _of_text(rows: Rows, found: pd.DataFrame) -> Found:
     varied = matching(logistic(rows["summary"]), initial="varied").set_index("dataset")
     tests = _quantiles(rows, quantity="p-value", initial="varied")["mnist"]
     # with and without the initial weights among what a seed draws
-    moved, still = (
-        _quantiles(rows, quantity="seed", initial=initial) for initial in INITIALS
-    )
-    factors = {
-        task: _ratio(_mean_distance(moved[task]), _mean_distance(still[task]))
-        for task in still
-    }
+    moved = _quantiles(rows, quantity="seed", initial="varied")
+    still = _quantiles(rows, quantity="seed", initial="fixed")
+    factors = {}
+    for task, distances in still.items():
+        factor = _ratio(_mean_distance(moved[task]), _mean_distance(distances))
+        factors[task] = factor
     scaled = _largest(factors[task] for task in factors if task != UNSCALED)
     unscaled = _largest(factors[task] for task in factors if task != "mnist")
     found = matching(found, scaling="rows")
@@ -803,14 +801,11 @@ def _of_distances(rows: Rows, found: pd.DataFrame) -> Found:
         """Whether the first percentile over seeds is beyond a limit, for both
         initialisations and all tasks.
         """
+        apart = []
         # the sentence is of both initialisations
-        places = product(INITIALS, tasks)
-        return verdict(
-            _all_above(
-                Mean(loud[start][task]["q1"] - limit(start, task))
-                for start, task in places
-            )
-        )
+        for start, task in product(INITIALS, tasks):
+            apart.append(Mean(loud[start][task]["q1"] - limit(start, task)))
+        return verdict(_all_above(apart))
 
     def bound(_: str, task: str) -> float:
         return float(varied["published"][task])
@@ -860,11 +855,12 @@ def _of_gains(rows: Rows) -> Found:
     for task in tasks:
         gains = [varied[task, "published", epsilon] for epsilon in grids.EPSILONS]
         turns.append(inside(gains, margin=0.0))
-    forest = {
-        epsilon: varied["covertype", "published", epsilon] for epsilon in grids.EPSILONS
-    }
     # near 4 it must be above every other epsilon
-    lead = (forest[4.0] - gain for epsilon, gain in forest.items() if epsilon != 4.0)
+    largest = varied["covertype", "published", 4.0]
+    lead = []
+    for epsilon in grids.EPSILONS:
+        if epsilon != 4.0:
+            lead.append(largest - varied["covertype", "published", epsilon])
     elsewhere = "nor is it on MNIST-binary or Adult (intrinsic_sgd_utility)"
     return {
         # the level is the paper's own, two-sided
@@ -898,10 +894,10 @@ def _gains(utility: pd.DataFrame, initial: str) -> dict[tuple[str, str, float], 
     counted = matching(
         utility, initial=initial, counted=True, analysis="published"
     ).dropna(subset=["gain"])
-    return {
-        (row["dataset"], row["noise"], row["epsilon"]): _gain(row)
-        for row in counted.to_dict("records")
-    }
+    found = {}
+    for row in counted.to_dict("records"):
+        found[row["dataset"], row["noise"], row["epsilon"]] = _gain(row)
+    return found
 
 
 def _quantiles(rows: Rows, *, deep: bool = False, **which: str) -> dict[str, Any]:

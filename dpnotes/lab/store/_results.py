@@ -216,19 +216,21 @@ def verify(
         lines = _compare(rows[key], new, tolerance)
         report += lines
         if keep is not None:
-            differing = " ".join(
-                str(line["metric"]) for line in lines if not line["agrees"]
-            )
+            differing = []
+            for line in lines:
+                if not line["agrees"]:
+                    differing.append(str(line["metric"]))
             counts: dict[str, Scalar] = {
                 "metrics": len(lines),
-                "differing": differing,
+                "differing": " ".join(differing),
                 "cpu_seconds": cpu_seconds,
             }
             about = {"store": Path(store).stem, "row": key}
             _keep(Path(keep), {**about, **counts, **new.provenance})
-    return pd.DataFrame(
-        {name: typed([line[name] for line in report]) for name in _REPORT}
-    )
+    columns = {}
+    for name in _REPORT:
+        columns[name] = typed([line[name] for line in report])
+    return pd.DataFrame(columns)
 
 
 def _keep(path: Path, found: Mapping[str, Scalar]) -> None:

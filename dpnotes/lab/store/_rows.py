@@ -152,11 +152,9 @@ def load(store: PathLike, *, must_exist: bool = False) -> Rows:
         # another process may make the folder at this moment
         return _of_csv(path) if path.is_file() else {}
     rows = [_of_json(file) for file in path.glob("[!.]*.json")]
-    return {
-        row.key: row
-        # in the order in which they were finished
-        for row in sorted(rows, key=lambda row: (str(row.provenance["date"]), row.key))
-    }
+    # in the order in which they were finished
+    rows.sort(key=lambda row: (str(row.provenance["date"]), row.key))
+    return {row.key: row for row in rows}
 
 
 def put(row: Row, folder: Path) -> None:
@@ -347,8 +345,12 @@ def _columns(rows: Sequence[Row]) -> list[str]:
     """
     # stable, so that equals keep their order
     full = sorted(rows, key=lambda row: -len(row.parameters))
-    parameters = dict.fromkeys(name for row in full for name in row.parameters)
-    metrics = dict.fromkeys(name for row in rows for name in row.metrics)
+    parameters: dict[str, object] = {}
+    for row in full:
+        parameters.update(row.parameters)
+    metrics: dict[str, object] = {}
+    for row in rows:
+        metrics.update(row.metrics)
     if both := parameters.keys() & metrics.keys():
         raise ValueError(
             f"{min(both)!r} cannot be both a parameter and a metric of one experiment"
