@@ -337,7 +337,7 @@ def fit_sgd(
     size = check.at_least("batch_size", batch_size, 1, most=("n", n))
     rates = step_rates(learning_rate, steps)
     where = choose_device(device)
-    table = _table(X, codes, changed, kind, empty, where)
+    table = _table(X, codes, changed, kind, empty, hidden is None, where)
     # drawn on the CPU for any device
     first = initial_weights(model, initial, init)
     # numbers that one run holds: weights, one batch, and its logits, or activations
@@ -461,7 +461,9 @@ class _Table(NamedTuple):
     ----------
     X : torch.Tensor, shape [n, d']
         Records, in float32 if the caller gave float32. Training in float64 then widens
-        each batch, and reads half as much memory.
+        each batch, and reads half as much memory. For logistic regression, records of
+        class 1 have the opposite sign: as records of class 0, they then have the same
+        gradient, and a step reads no labels.
     y : torch.Tensor, shape [n]
         Labels 0 or 1, in the dtype of the training.
     x_new, y_new : torch.Tensor, shapes [1, d'] and [1]
@@ -480,6 +482,7 @@ def _table(
     changed: tuple[Features, int],
     dtype: np.dtype[Any],
     empty: ArrayLike | None,
+    signed: bool,
     device: torch.device,
 ) -> _Table:
     n, d = X.shape
@@ -496,6 +499,9 @@ def _table(
         padded[np.asarray(empty, dtype=np.bool_)] = 0
     # of the replacement
     label = np.full(1, changed[1], dtype)
+    if signed:
+        padded[y == 1] *= -1
+        instead *= 1 - 2 * changed[1]
     arrays = padded, y.astype(dtype), instead, label
     return _Table(*(torch.from_numpy(values).to(device) for values in arrays))
 
@@ -649,30 +655,44 @@ class _Runs:
         if hits is not None:
             models, cells = hits
             own = [flat.index_select(0, models) for flat in self._flat]
-            after = [weights[:, None].clone() for weights in own]
-            x = self._table.x_new.expand(len(models), 1, -1)
-            y = self._table.y_new.expand(len(models), 1, 1)
-            self._descend(after, x, y, rate)
-            parted = [new[:, 0].sub_(old) for new, old in zip(after, own, strict=True)]
+            parted = self._by_replacement(own, rate)
         R = len(self._weights[0])
         X = self._gathered(rows).view(R, self._size, -1)
-        y = self._table.y.index_select(0, rows).view(R, 1, self._size)
+        y = None
+        if self._model.hidden is not None:
+            y = self._table.y.index_select(0, rows).view(R, 1, self._size)
         used = [weights[:, :width] for weights in self._weights]
         self._descend(used, X, y, rate, cells)
         for flat, change in zip(self._flat, parted, strict=False):
             assert models is not None
             flat.index_add_(0, models, change)
 
+    def _by_replacement(self, own: list[Tensor], rate: float) -> list[Tensor]:
+        """Change of models with layers [V, units, inputs] in a step by the replacement
+        alone.
+        """
+        x = self._table.x_new
+        if self._model.hidden is None:
+            # as `_descend`, which would take a dozen calls of a few numbers
+            factors = torch.mv(own[0][:, 0], x[0]).sigmoid_()
+            return [torch.outer(factors, x[0]).mul_(-rate)[:, None]]
+        after = [weights[:, None].clone() for weights in own]
+        runs = len(own[0])
+        y = self._table.y_new.expand(runs, 1, 1)
+        self._descend(after, x.expand(runs, 1, -1), y, rate)
+        return [new[:, 0].sub_(old) for new, old in zip(after, own, strict=True)]
+
     def _descend(
         self,
         layers: list[Tensor],
         X: Tensor,
-        y: Tensor,
+        y: Tensor | None,
         rate: float,
         cells: Tensor | None = None,
     ) -> None:
         """One step of models with layers [R, K, units, inputs] on batches X [R, b, d']
         and labels y [R, 1, b], in place; the gradients of ``cells`` do not count.
+        Without labels all are 0.
         """
         runs, size = X.shape[:2]
         width = layers[0].shape[1]
@@ -732,11 +752,13 @@ class _Runs:
         return self._kept[name][:size].view(shape)
 
 
-def _residuals(logits: Tensor, y: Tensor, cells: Tensor | None) -> None:
+def _residuals(logits: Tensor, y: Tensor | None, cells: Tensor | None) -> None:
     """Probabilities of class 1 less labels, in place of logits [R, K, b]; 0 in the
     ``cells`` of their memory.
     """
-    logits.sigmoid_().sub_(y)
+    logits.sigmoid_()
+    if y is not None:
+        logits.sub_(y)
     if cells is not None:
         memory = logits if logits.is_contiguous() else logits.mT
         memory.view(-1).index_fill_(0, cells, 0)
