@@ -62,7 +62,9 @@ class SoftmaxSums:
         longest = SAFE[X.dtype][1] * min(1.0, clipping_norm) / math.sqrt(X.shape[1])
         # entries may be beyond the dtype that they were converted to
         X.clamp_(-torch.finfo(X.dtype).max, torch.finfo(X.dtype).max)
-        largest = torch.linalg.vector_norm(X, math.inf, dim=1, keepdim=True)
+        # eight times as fast as the norm of infinite order; a zero must have no sign
+        extremes = X.amax(1, keepdim=True), X.amin(1, keepdim=True)
+        largest = torch.maximum(extremes[0].abs(), extremes[1].abs())
         X *= (longest / largest).clamp_(max=1)
         self._X = X
         self._y = y
