@@ -500,7 +500,7 @@ def _table(
     # of the replacement
     label = np.full(1, changed[1], dtype)
     if signed:
-        padded[y == 1] *= -1
+        padded *= (1 - 2 * y[:, None]).astype(kind)
         instead *= 1 - 2 * changed[1]
     arrays = padded, y.astype(dtype), instead, label
     return _Table(*(torch.from_numpy(values).to(device) for values in arrays))

@@ -16,15 +16,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
-from traitlets.config import Config
 
 from dpnotes._processes import leftovers
 from dpnotes.lab._progress import CHANNEL
 from dpnotes.lab.chapters._chapter import Chapter
 from dpnotes.lab.chapters._display import values_cell
+
+if TYPE_CHECKING:
+    from traitlets.config import Config
 
 _TITLE = re.compile(r"^#{1,3} (.+)$", re.MULTILINE)
 _EACH = 0.2  # seconds between two looks at what the kernel says
@@ -200,6 +202,8 @@ def _sockets() -> Iterator[Config]:
     A port is found free before the kernel takes it: of chapters that start together,
     two may find the same.
     """
+    from traitlets.config import Config
+
     # a short path: the system allows about a hundred characters
     with TemporaryDirectory(prefix="dpnotes.") as folder:
         manager = {"transport": "ipc", "connection_file": f"{folder}/kernel.json"}
