@@ -7,7 +7,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +18,12 @@ from dpnotes.lab._experiment import Experiment, Grid, Tolerance
 from dpnotes.lab._shared import as_codes, as_text, lacking, origin, shared_rows
 from dpnotes.lab.private_prediction import grids
 
+if TYPE_CHECKING:
+    from dpnotes.lab.private_prediction.runs import Task
+
 VOTE_NETWORKS = "private_prediction_vote_networks"
+# over the test rows, when answers are timed
+PASSES = 10
 SECONDS = {
     "loss_perturbation": (0.6, 20.0),
     "dp_sgd": (0.4, 15.0),
@@ -137,9 +143,9 @@ def training_time(
 
     Parameters
     ----------
-    method : {"loss_perturbation", "subsample_aggregate", "one_by_one"}
-        ``"one_by_one"`` is subsample-and-aggregate that trains one model after the
-        other, and is asked one query after the other.
+    method : {"loss_perturbation", "subsample_aggregate"}
+        Of this library, or followed by ``"_in_code"``: as in the authors' code, see
+        :mod:`~dpnotes.lab.private_prediction.authors_code`.
     varied : str
         The parameter that the row is one of a series over.
     n, d, n_classes, answers, n_models, l2, seed
@@ -151,18 +157,27 @@ def training_time(
         train_seconds, predict_seconds, of this thread; data; device.
     """
     from dpnotes.lab.private_prediction.runs import task
-    from dpnotes.methods import LossPerturbation, SubsampleAggregate
 
     own = task("mnist", n=n, d=d, n_classes=n_classes)
+    timed = _time_in_code if method.endswith("_in_code") else _time_in_library
+    trained, asked, queries = timed(
+        method, own, answers=answers, n_models=n_models, l2=l2, seed=seed
+    )
+    seconds = {"train_seconds": trained, "predict_seconds": asked * 1000 / queries}
+    return {**seconds, "data": own.digest, "device": "cpu"}
+
+
+def _time_in_library(
+    method: str, own: Task, *, answers: int, n_models: int, l2: float, seed: int
+) -> tuple[float, float, int]:
+    """Seconds of training and of answering, and how many queries were answered."""
+    from dpnotes.methods import LossPerturbation, SubsampleAggregate
+
     common: dict[str, Any] = {"device": "cpu", "noise_seed": seed}
     # one of the two whose time the table is about
     model: Any = LossPerturbation(1.0, l2=l2, intercept=False, **common)
-    one_by_one = method == "one_by_one"
-    batch = 100 if one_by_one else 1000
-    if one_by_one:
-        # without a seed it trains each model separately, as for a release
-        common["noise_seed"] = None
-    if one_by_one or method == "subsample_aggregate":
+    batch = 1000
+    if method == "subsample_aggregate":
         model = SubsampleAggregate(
             1.0, answers=answers, n_models=n_models, adjacency="add-remove", **common
         )
@@ -174,14 +189,34 @@ def training_time(
     start = time.thread_time()
     model.fit(own.X, own.y)
     trained = time.thread_time()
-    for asked in np.split(queries, batch if one_by_one else 1):
-        model.predict(asked)
-    seconds = {
-        "train_seconds": trained - start,
-        # for a thousand queries
-        "predict_seconds": (time.thread_time() - trained) * 1000 / batch,
-    }
-    return {**seconds, "data": own.digest, "device": "cpu"}
+    model.predict(queries)
+    return trained - start, time.thread_time() - trained, batch
+
+
+def _time_in_code(
+    method: str, own: Task, *, answers: int, n_models: int, l2: float, seed: int
+) -> tuple[float, float, int]:
+    """The same of the authors' steps, which label all test rows whatever the budget."""
+    import torch
+
+    from dpnotes.lab.private_prediction import authors_code
+    from dpnotes.learners import one_thread
+
+    X, y, X_score = map(torch.as_tensor, (own.X, own.y, own.X_score))
+    train: Any = partial(authors_code.votes, n_models=n_models, beta=1.0 / answers)
+    if method == "loss_perturbation_in_code":
+        train = partial(authors_code.loss_perturbation, epsilon=1.0, l2=l2)
+    torch.manual_seed(seed)
+    with one_thread():
+        start = time.thread_time()
+        answer = train(X, y, own.n_classes)
+        trained = time.thread_time()
+        # a single pass over few rows is too short to be timed
+        with torch.no_grad():
+            for _ in range(PASSES):
+                answer(X_score)
+        answered = time.thread_time()
+    return trained - start, answered - trained, PASSES * len(X_score)
 
 
 @experiment("private_prediction.vote_network")
