@@ -4,6 +4,7 @@ ball, accuracies of releases.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
@@ -228,6 +229,8 @@ class Release:
         How many releases.
     seed : int
     device : str
+    intercept : bool
+        Of the released models and the noisy answers; a vote's models have one.
     """
 
     epsilon: float
@@ -238,6 +241,18 @@ class Release:
     repeats: int
     seed: int
     device: str
+    intercept: bool = False
+
+    def with_bias(self) -> Release:
+        """The same release as in the authors' code at delta = 0, which has a bias and
+        leaves it out of the sensitivity: the paper's noise for rows without a bias.
+
+        With a bias a row is up to sqrt(2) long, so that the sound noise at sqrt(2)
+        times epsilon is this noise. Of loss perturbation the least penalty is then
+        sqrt(2) times that of the code; of noisy answers the noise grows with the query.
+        """
+        epsilon = math.sqrt(2) * self.epsilon
+        return replace(self, epsilon=epsilon, analysis="published", intercept=True)
 
     @property
     def draws(self) -> dict[str, Any]:
@@ -284,10 +299,15 @@ class Outcome(NamedTuple):
 
 
 @lru_cache(maxsize=20)
-def minimiser(task: Task, l2: float, device: str) -> methods.Minimiser:
+def minimiser(task: Task, l2: float, device: str, intercept: bool) -> methods.Minimiser:
     """Fit once for every epsilon and all repeats."""
     return methods.fit_minimiser(
-        task.X, task.y, n_classes=task.n_classes, l2=l2, intercept=False, device=device
+        task.X,
+        task.y,
+        n_classes=task.n_classes,
+        l2=l2,
+        intercept=intercept,
+        device=device,
     )
 
 
@@ -317,7 +337,7 @@ def shard_votes(
 def model_sensitivity(task: Task, release: Release, *, l2: float) -> Outcome:
     """Accuracies of the noisy minimiser."""
     relation = release.relation(exchange=True)
-    fit = minimiser(task, l2, release.device)
+    fit = minimiser(task, l2, release.device, release.intercept)
     models, profile = methods.noisy_minimisers(fit, **relation, **release.draws)
     noise = (
         profile.parameters["sigma"]
@@ -333,7 +353,7 @@ def model_sensitivity(task: Task, release: Release, *, l2: float) -> Outcome:
 def prediction_sensitivity(task: Task, release: Release, *, l2: float) -> Outcome:
     """Accuracies of the noisy answers; each row to score is asked once per repeat."""
     relation = release.relation(exchange=True)
-    fit = minimiser(task, l2, release.device)
+    fit = minimiser(task, l2, release.device, release.intercept)
     labels, profile = methods.noisy_predictions(
         fit, task.X_score, answers=release.answers, **relation, **release.draws
     )
@@ -359,7 +379,12 @@ def loss_perturbation(task: Task, release: Release, *, l2: float) -> Outcome:
     delta = release.delta
     relation = release.relation(exchange=False)
     method = methods.LossPerturbation(
-        epsilon, delta, l2=l2, intercept=False, device=release.device, **relation
+        epsilon,
+        delta,
+        l2=l2,
+        intercept=release.intercept,
+        device=release.device,
+        **relation,
     )
     models, profile = method.fit_many(
         task.X,
