@@ -102,6 +102,15 @@ def put_together(*stores: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(tuned=rows["l2"].isna(), l2=rows["l2"].fillna(rows["chosen_l2"]))
 
 
+def with_bias(rows: pd.DataFrame, bias: pd.DataFrame) -> pd.DataFrame:
+    """Points of models with a bias, beside those of the votes, which have one in
+    ``rows``.
+    """
+    voted = rows["method"] == "subsample_aggregate"
+    votes = rows[voted & (rows["analysis"] == "published") & (rows["delta"] == 0)]
+    return pd.concat([put_together(bias), votes.assign(analysis="in_code")])
+
+
 def size_of(dataset: str) -> Mapping[str, float]:
     """Training records, features and classes of a data set."""
     if own_data.is_own(dataset):

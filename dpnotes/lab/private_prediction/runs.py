@@ -398,6 +398,7 @@ def loss_perturbation(task: Task, release: Release, *, l2: float) -> Outcome:
         delta,
         n_classes=task.n_classes,
         regulariser=len(task.X) * l2,
+        norm=math.hypot(1.0, float(release.intercept)),
         **relation,
     )
     noise = float(stated.sigma) if stated.sigma is not None else 1 / float(stated.rate)  # type: ignore[arg-type]

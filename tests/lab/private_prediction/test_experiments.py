@@ -10,6 +10,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from dpnotes import accounting, methods
 from dpnotes.lab._shared import as_codes
@@ -20,6 +21,7 @@ from dpnotes.lab.private_prediction import (
     networks,
     runs,
 )
+from dpnotes.lab.private_prediction.authors_code import loss_perturbation, votes
 from dpnotes.lab.private_prediction.grids import GRIDS, METHODS, points
 from dpnotes.lab.private_prediction.results import (
     Look,
@@ -29,6 +31,7 @@ from dpnotes.lab.private_prediction.results import (
     put_together,
     series,
     vote_attack,
+    with_bias,
 )
 from dpnotes.lab.store import published_store, read_store, sweep
 
@@ -292,8 +295,9 @@ def asked(repository):
             continue
         programs.append(compile(tree, cell["id"], "exec"))
 
-    def ask(rows, times):
+    def ask(rows, times, biased=None):
         names = {"rows": rows, "times": times, "compute": "missing"}
+        names["biased"] = rows.iloc[:0] if biased is None else biased
         for program in programs:
             exec(program, names)
         return names
@@ -304,7 +308,9 @@ def asked(repository):
 def test_stored_outcomes_are_those_of_the_published_rows(asked):
     stores = [read_store(published_store(f"private_prediction_{x}")) for x in GRIDS]
     times = read_store(published_store("private_prediction_times"))
-    found = asked(put_together(*stores), times)["outcomes"].astype(str)
+    rows = put_together(*stores)
+    biased = with_bias(rows, read_store(published_store("private_prediction_bias")))
+    found = asked(rows, times, biased)["outcomes"].astype(str)
     stored = paper_table("outcomes_private_prediction").fillna("").astype(str)
     assert found.to_dict("records") == stored.to_dict("records")
 
@@ -373,3 +379,28 @@ def test_an_attack_without_power_catches_nothing():
     few = vote_attack(epsilon=1.0, n_models=4, trials=50, seed=0)
     assert (few["audited"] < few["exact"]).all()
     assert not few["caught"].any()
+
+
+@pytest.mark.parametrize("method", ["model_sensitivity", "loss_perturbation"])
+def test_a_bias_as_in_the_authors_code_adds_no_noise(method):
+    row = digits(method, epsilon=1.0, l2=0.1)
+    paper = chapter.trade_off(**{**row, "analysis": "published"})
+    code = chapter.trade_off(**{**row, "analysis": "in_code"})
+    assert code["noise"] == pytest.approx(paper["noise"], rel=1e-9)
+    assert code["status"] == "refuted"
+    with pytest.raises(ValueError, match="delta = 0"):
+        chapter.trade_off(**{**row, "analysis": "in_code", "delta": 1e-5})
+
+
+def test_steps_of_the_authors_code_find_minima_and_draw_answers():
+    own = runs.task("digits")
+    X, y, X_score = map(torch.as_tensor, (own.X, own.y, own.X_score))
+    torch.manual_seed(0)
+    # so little noise that it is ordinary logistic regression
+    released = loss_perturbation(X, y, 10, epsilon=1e6, l2=1e-4)
+    assert (released(X_score).numpy() == own.y_score).mean() > 0.85
+    answer = votes(X, y, 10, n_models=4, beta=100.0)
+    assert (answer(X_score).numpy() == own.y_score).mean() > 0.8
+    # at beta = 0 the votes do not count
+    blind = votes(X, y, 10, n_models=2, beta=0.0)
+    assert (blind(X_score).numpy() == own.y_score).mean() < 0.2
