@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from torch import Tensor
+from torch.nn.functional import pad
 
 from dpnotes import _validation as check
 from dpnotes._validation import Features, Floats, Integers
@@ -671,16 +672,21 @@ class _Runs:
         """Change of models with layers [V, units, inputs] in a step by the replacement
         alone.
         """
-        x = self._table.x_new
+        x = self._table.x_new[0]
         if self._model.hidden is None:
-            # as `_descend`, which would take a dozen calls of a few numbers
-            factors = torch.mv(own[0][:, 0], x[0]).sigmoid_()
-            return [torch.outer(factors, x[0]).mul_(-rate)[:, None]]
-        after = [weights[:, None].clone() for weights in own]
-        runs = len(own[0])
-        y = self._table.y_new.expand(runs, 1, 1)
-        self._descend(after, x.expand(runs, 1, -1), y, rate)
-        return [new[:, 0].sub_(old) for new, old in zip(after, own, strict=True)]
+            factors = torch.mv(own[0][:, 0], x).sigmoid_()
+            return [torch.outer(factors, x).mul_(-rate)[:, None]]
+        # as `_descend`, which would take twice the calls of a few numbers
+        W, V = own
+        v = _odds(V)
+        # [V, h + 1], with the intercept's input
+        inputs = pad(torch.matmul(W, x).relu_(), (0, 1), value=1)
+        residuals = (inputs * v).sum(1).sigmoid_().sub_(self._table.y_new)
+        steps = residuals.mul_(-rate)[:, None]
+        back = (v * (inputs > 0))[:, :-1] * steps
+        outer = inputs * steps
+        units = [-outer, outer] if V.shape[1] == 2 else [outer]
+        return [back[:, :, None] * x, torch.stack(units, 1)]
 
     def _descend(
         self,
@@ -713,8 +719,8 @@ class _Runs:
         W = layers[0].flatten(1, 2)
         V = layers[1]
         h = layers[0].shape[2]
-        # of the log odds of class 1, [R, K, h + 1]
-        v = V[:, :, -1] - V[:, :, 0] if V.shape[2] == 2 else V[:, :, 0]
+        # [R, K, h + 1]
+        v = _odds(V)
         A = self._buffer("activations", runs, width * h, size)
         torch.bmm(W, X.mT, out=A).relu_()
         A = A.view(runs, width, h, size)
@@ -747,9 +753,19 @@ class _Runs:
     def _buffer(self, name: str, *shape: int) -> Tensor:
         """Memory that every step uses again."""
         size = math.prod(shape)
-        if name not in self._kept or len(self._kept[name]) < size:
+        # `len` of a tensor takes a detour through Python, as long as a small product
+        if name not in self._kept or self._kept[name].numel() < size:
             self._kept[name] = self._table.y.new_empty(size)
         return self._kept[name][:size].view(shape)
+
+
+def _odds(output: Tensor) -> Tensor:
+    """Weights [..., h + 1] of the log odds of class 1, from output layers [..., units,
+    h + 1].
+    """
+    if output.shape[-2] == 1:
+        return output[..., 0, :]
+    return output[..., 1, :] - output[..., 0, :]
 
 
 def _residuals(logits: Tensor, y: Tensor | None, cells: Tensor | None) -> None:
