@@ -650,13 +650,10 @@ class _Runs:
         its record sees the replacement instead; all gradients are taken at the weights
         before the step.
         """
-        parted = []
-        models = cells = None
-        # the steps of these models by the replacement, from the weights before the step
+        cells = None
         if hits is not None:
             models, cells = hits
-            own = [flat.index_select(0, models) for flat in self._flat]
-            parted = self._by_replacement(own, rate)
+            changes = self._by_replacement(models, rate)
         R = len(self._weights[0])
         X = self._gathered(rows).view(R, self._size, -1)
         y = None
@@ -664,19 +661,20 @@ class _Runs:
             y = self._table.y.index_select(0, rows).view(R, 1, self._size)
         used = [weights[:, :width] for weights in self._weights]
         self._descend(used, X, y, rate, cells)
-        for flat, change in zip(self._flat, parted, strict=False):
-            assert models is not None
-            flat.index_add_(0, models, change)
+        if hits is not None:
+            for flat, change in zip(self._flat, changes, strict=True):
+                flat.index_add_(0, models, change)
 
-    def _by_replacement(self, own: list[Tensor], rate: float) -> list[Tensor]:
-        """Change of models with layers [V, units, inputs] in a step by the replacement
-        alone.
+    def _by_replacement(self, models: Tensor, rate: float) -> list[Tensor]:
+        """Change of the layers [V, units, inputs] of these models in a step by the
+        replacement alone: as `_descend`, which would take twice the calls of a few
+        numbers.
         """
         x = self._table.x_new[0]
+        own = [flat.index_select(0, models) for flat in self._flat]
         if self._model.hidden is None:
             factors = torch.mv(own[0][:, 0], x).sigmoid_()
             return [torch.outer(factors, x).mul_(-rate)[:, None]]
-        # as `_descend`, which would take twice the calls of a few numbers
         W, V = own
         v = _odds(V)
         # [V, h + 1], with the intercept's input
@@ -694,7 +692,7 @@ class _Runs:
         X: Tensor,
         y: Tensor | None,
         rate: float,
-        cells: Tensor | None = None,
+        cells: Tensor | None,
     ) -> None:
         """One step of models with layers [R, K, units, inputs] on batches X [R, b, d']
         and labels y [R, 1, b], in place; the gradients of ``cells`` do not count.
@@ -753,7 +751,7 @@ class _Runs:
     def _buffer(self, name: str, *shape: int) -> Tensor:
         """Memory that every step uses again."""
         size = math.prod(shape)
-        # `len` of a tensor takes a detour through Python, as long as a small product
+        # `len` of a tensor takes a detour through Python
         if name not in self._kept or self._kept[name].numel() < size:
             self._kept[name] = self._table.y.new_empty(size)
         return self._kept[name][:size].view(shape)
