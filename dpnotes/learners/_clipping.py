@@ -8,7 +8,7 @@ residuals, and no per-example gradient is ever formed. Weights are [R, C, d + 1]
 logits [R, C, batch], with the short axis first, which is several times faster than
 last.
 
-For a network ``torch.func`` (vmap of grad) computes the gradient of each example as if
+For a network ``torch.func`` (vmap of vjp) computes the gradient of each example as if
 it were alone, so that nothing in a network can carry one example into the gradient of
 another.
 
@@ -23,7 +23,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, grad_and_value, vmap
+from torch.func import functional_call, vjp, vmap
 from torch.nn.functional import cross_entropy
 
 from dpnotes.learners._devices import slices, temporary_bytes
@@ -35,10 +35,10 @@ ROOM = {torch.float32: 2.0**-18, torch.float64: 2.0**-40}
 SAFE = {torch.float32: (2.0**-30, 2.0**60), torch.float64: (2.0**-300, 2.0**500)}
 # numbers whose squares are added up in float32
 FEW = 2**12
-# rows of which a copy in float64 is made at once
-NORM_ROWS = 2**12
+# bytes of rows that are copied to float64 at once: more leave the cache of a core
+NORM_BYTES = 2**20
 # bytes of one micro-batch: more leaves the caches, less wastes the calls
-CPU_BUDGET = 48 * 2**20
+CPU_BUDGET = 96 * 2**20
 
 Clipped = Callable[[Tensor, Tensor, float], tuple[list[Tensor], Tensor]]
 
@@ -46,7 +46,7 @@ Clipped = Callable[[Tensor, Tensor, float], tuple[list[Tensor], Tensor]]
 class SoftmaxSums:
     """Sums of clipped gradients of softmax regressions with intercepts.
 
-    A row whose norm may be too large to be squared, or to be multiplied by a residual
+    A row whose norm is too large to be squared, or to be multiplied by a residual
     whose square is not normal, is shortened to one that is not. Its clipped gradient
     has the same direction.
 
@@ -59,18 +59,20 @@ class SoftmaxSums:
     """
 
     def __init__(self, X: Tensor, y: Tensor, clipping_norm: float) -> None:
-        longest = SAFE[X.dtype][1] * min(1.0, clipping_norm) / math.sqrt(X.shape[1])
+        longest = SAFE[X.dtype][1] * min(1.0, clipping_norm)
+        norms = row_norms(X)
+        far = norms > longest
         # entries may be beyond the dtype that they were converted to
-        X.clamp_(-torch.finfo(X.dtype).max, torch.finfo(X.dtype).max)
-        # eight times as fast as the norm of infinite order; a zero must have no sign
-        extremes = X.amax(1, keepdim=True), X.amin(1, keepdim=True)
-        largest = torch.maximum(extremes[0].abs(), extremes[1].abs())
-        X *= (longest / largest).clamp_(max=1)
+        rows = X[far].clamp_(-torch.finfo(X.dtype).max, torch.finfo(X.dtype).max)
+        largest = rows.abs().amax(1, keepdim=True)
+        rows *= longest / math.sqrt(X.shape[1]) / largest
+        X[far] = rows
+        norms[far] = row_norms(rows)
         self._X = X
         self._y = y
         self._bound = clipping_norm * (1 - ROOM[X.dtype])
         # with the constant 1 of the intercept
-        self._squares = (row_norms(X).square() + 1).to(X.dtype)
+        self._squares = (norms.square() + 1).to(X.dtype)
         # memory that each call uses again
         self._rows = X.new_empty(0, X.shape[1])
         self._sums = X.new_empty(0)
@@ -118,11 +120,11 @@ def row_norms(X: Tensor) -> Tensor:
     """L2 norms [n] of rows, in float64: in float32 equal entries of a long row add up
     to an error of 1e-5.
     """
-    parts = [
-        torch.linalg.vector_norm(X[part], dim=1, dtype=torch.float64)
-        for part in slices(len(X), NORM_ROWS)
-    ]
-    return torch.cat(parts)
+    norms = X.new_empty(len(X), dtype=torch.float64)
+    most = temporary_bytes(X.device, on_cpu=NORM_BYTES) // (8 * X.shape[1])
+    for part in slices(len(X), max(1, most)):
+        norms[part] = torch.linalg.vector_norm(X[part], dim=1, dtype=torch.float64)
+    return norms
 
 
 def clipped_sums(network: nn.Module) -> Clipped:
@@ -133,13 +135,21 @@ def clipped_sums(network: nn.Module) -> Clipped:
     whose gradient or its squared norm is not finite are left out of both.
     """
 
-    def loss(
+    def alone(
         trained: dict[str, Tensor], fixed: dict[str, Tensor], x: Tensor, y: Tensor
-    ) -> Tensor:
-        logits = functional_call(network, {**trained, **fixed}, (x[None],))
-        return cross_entropy(logits, y[None])
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        def loss(own: dict[str, Tensor]) -> Tensor:
+            logits = functional_call(network, {**own, **fixed}, (x[None],))
+            return cross_entropy(logits, y[None])
 
-    each = vmap(grad_and_value(loss), in_dims=(None, None, 0, 0))
+        value, back, *_ = vjp(loss, trained)
+        # to be differentiated again, which nobody does, a gradient would take group
+        # normalisation apart into many small operations
+        with torch.no_grad():
+            (found,) = back(torch.ones_like(value))
+        return found, value
+
+    each = vmap(alone, in_dims=(None, None, 0, 0))
 
     def sums(x: Tensor, y: Tensor, clipping_norm: float) -> tuple[list[Tensor], Tensor]:
         trained: dict[str, Tensor] = {}

@@ -372,7 +372,8 @@ def fit_dp_sgd_network(
     for model in range(len(settings.noise)):
         network = build(torch_generator(settings.seed, model, WEIGHTS))
         # drawn on the CPU, trained on the device
-        network = network.to(where, data.dtype).to(memory_format=image_layout(where))
+        network = network.to(where, data.dtype)
+        network = network.to(memory_format=_layout(network, where))
         # has seen no example
         template = deepcopy(network).cpu().eval()
         with one_thread(), full_float32():
@@ -388,6 +389,14 @@ def fit_dp_sgd_network(
     return Networks(template, stacked, np.array(losses), images.shape[1:], device)
 
 
+def _layout(network: nn.Module, device: torch.device) -> torch.memory_format:
+    """How images lie in memory, where gradients of examples are found fastest."""
+    # ``vmap`` copies groups of channels that do not lie together
+    if any(isinstance(layer, nn.GroupNorm) for layer in network.modules()):
+        return torch.contiguous_format
+    return image_layout(device)
+
+
 def _train(
     network: nn.Module,
     images: Tensor,
@@ -401,6 +410,7 @@ def _train(
     # made once for all steps
     clipped = clipped_sums(network)
     most = micro_batch_size(network, torch.zeros_like(images[:1]))
+    layout = _layout(network, images.device)
     # sum of the losses in the last epoch, and number of its examples
     total, count = torch.zeros(2, dtype=torch.float64, device=images.device)
     first_of_last = len(settings.rates) - settings.epoch
@@ -409,7 +419,7 @@ def _train(
         x = images[batch[0]]
         y = labels[batch[0]]
         if x.ndim == 4:
-            x = x.contiguous(memory_format=image_layout(x.device))
+            x = x.contiguous(memory_format=layout)
         gradients = [torch.zeros_like(value) for value in trained]
         # micro-batches of equal size, the last a little smaller
         parts = max(1, -(-len(x) // most))

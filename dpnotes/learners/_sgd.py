@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from torch import Tensor
+from torch.nn.functional import pad
 
 from dpnotes import _validation as check
 from dpnotes._validation import Features, Floats, Integers
@@ -649,13 +650,10 @@ class _Runs:
         its record sees the replacement instead; all gradients are taken at the weights
         before the step.
         """
-        parted = []
-        models = cells = None
-        # the steps of these models by the replacement, from the weights before the step
+        cells = None
         if hits is not None:
             models, cells = hits
-            own = [flat.index_select(0, models) for flat in self._flat]
-            parted = self._by_replacement(own, rate)
+            changes = self._by_replacement(models, rate)
         R = len(self._weights[0])
         X = self._gathered(rows).view(R, self._size, -1)
         y = None
@@ -663,24 +661,30 @@ class _Runs:
             y = self._table.y.index_select(0, rows).view(R, 1, self._size)
         used = [weights[:, :width] for weights in self._weights]
         self._descend(used, X, y, rate, cells)
-        for flat, change in zip(self._flat, parted, strict=False):
-            assert models is not None
-            flat.index_add_(0, models, change)
+        if hits is not None:
+            for flat, change in zip(self._flat, changes, strict=True):
+                flat.index_add_(0, models, change)
 
-    def _by_replacement(self, own: list[Tensor], rate: float) -> list[Tensor]:
-        """Change of models with layers [V, units, inputs] in a step by the replacement
-        alone.
+    def _by_replacement(self, models: Tensor, rate: float) -> list[Tensor]:
+        """Change of the layers [V, units, inputs] of these models in a step by the
+        replacement alone: as `_descend`, which would take twice the calls of a few
+        numbers.
         """
-        x = self._table.x_new
+        x = self._table.x_new[0]
+        own = [flat.index_select(0, models) for flat in self._flat]
         if self._model.hidden is None:
-            # as `_descend`, which would take a dozen calls of a few numbers
-            factors = torch.mv(own[0][:, 0], x[0]).sigmoid_()
-            return [torch.outer(factors, x[0]).mul_(-rate)[:, None]]
-        after = [weights[:, None].clone() for weights in own]
-        runs = len(own[0])
-        y = self._table.y_new.expand(runs, 1, 1)
-        self._descend(after, x.expand(runs, 1, -1), y, rate)
-        return [new[:, 0].sub_(old) for new, old in zip(after, own, strict=True)]
+            factors = torch.mv(own[0][:, 0], x).sigmoid_()
+            return [torch.outer(factors, x).mul_(-rate)[:, None]]
+        W, V = own
+        v = _odds(V)
+        # [V, h + 1], with the intercept's input
+        inputs = pad(torch.matmul(W, x).relu_(), (0, 1), value=1)
+        residuals = (inputs * v).sum(1).sigmoid_().sub_(self._table.y_new)
+        steps = residuals.mul_(-rate)[:, None]
+        back = (v * (inputs > 0))[:, :-1] * steps
+        outer = inputs * steps
+        units = [-outer, outer] if V.shape[1] == 2 else [outer]
+        return [back[:, :, None] * x, torch.stack(units, 1)]
 
     def _descend(
         self,
@@ -688,7 +692,7 @@ class _Runs:
         X: Tensor,
         y: Tensor | None,
         rate: float,
-        cells: Tensor | None = None,
+        cells: Tensor | None,
     ) -> None:
         """One step of models with layers [R, K, units, inputs] on batches X [R, b, d']
         and labels y [R, 1, b], in place; the gradients of ``cells`` do not count.
@@ -713,8 +717,8 @@ class _Runs:
         W = layers[0].flatten(1, 2)
         V = layers[1]
         h = layers[0].shape[2]
-        # of the log odds of class 1, [R, K, h + 1]
-        v = V[:, :, -1] - V[:, :, 0] if V.shape[2] == 2 else V[:, :, 0]
+        # [R, K, h + 1]
+        v = _odds(V)
         A = self._buffer("activations", runs, width * h, size)
         torch.bmm(W, X.mT, out=A).relu_()
         A = A.view(runs, width, h, size)
@@ -747,9 +751,19 @@ class _Runs:
     def _buffer(self, name: str, *shape: int) -> Tensor:
         """Memory that every step uses again."""
         size = math.prod(shape)
-        if name not in self._kept or len(self._kept[name]) < size:
+        # `len` of a tensor takes a detour through Python
+        if name not in self._kept or self._kept[name].numel() < size:
             self._kept[name] = self._table.y.new_empty(size)
         return self._kept[name][:size].view(shape)
+
+
+def _odds(output: Tensor) -> Tensor:
+    """Weights [..., h + 1] of the log odds of class 1, from output layers [..., units,
+    h + 1].
+    """
+    if output.shape[-2] == 1:
+        return output[..., 0, :]
+    return output[..., 1, :] - output[..., 0, :]
 
 
 def _residuals(logits: Tensor, y: Tensor | None, cells: Tensor | None) -> None:
