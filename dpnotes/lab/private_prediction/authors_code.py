@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 Answer = Callable[[Tensor], Tensor]
-PASSES = 100
+CALLS = 100
 LIPSCHITZ = math.sqrt(2)  # of the loss
 
 
@@ -80,11 +80,12 @@ def _minimise(
         loss: Any = cross_entropy(model(X), y)
         for p in parameters:
             loss = loss + l2 / 2 * p.flatten().dot(p.flatten())
-        # not in a vote
-        for p, b in zip(parameters, linear, strict=False):
-            loss = loss + (p * b).sum()
+        # a vote has none
+        if linear:
+            for p, b in zip(parameters, linear, strict=True):
+                loss = loss + (p * b).sum()
         loss.backward()
         return cast(Tensor, loss)
 
-    for _ in range(PASSES):
+    for _ in range(CALLS):
         optimizer.step(closure)

@@ -243,16 +243,20 @@ class Release:
     device: str
     intercept: bool = False
 
-    def with_bias(self) -> Release:
+    def biased(self, method: str) -> Release:
         """The same release as in the authors' code at delta = 0, which has a bias and
-        leaves it out of the sensitivity: the paper's noise for rows without a bias.
+        leaves it out of the sensitivity: the paper's noise for models without a bias.
 
-        With a bias a row is up to sqrt(2) long, so that the sound noise at sqrt(2)
-        times epsilon is this noise. Of loss perturbation the least penalty is then
-        sqrt(2) times that of the code; of noisy answers the noise grows with the query.
+        With a bias the Lipschitz constant and the longest row grow by sqrt(2) each:
+        sensitivity and linear term by sqrt(2), the noise on a logit by 2. The sound
+        noise at so much more epsilon is that of the code. The penalty of loss
+        perturbation is sqrt(2) C / epsilon more than n l2, where the code takes the
+        larger of C / epsilon and n l2.
         """
-        epsilon = math.sqrt(2) * self.epsilon
-        return replace(self, epsilon=epsilon, analysis="published", intercept=True)
+        factor = 2.0 if method == "prediction_sensitivity" else math.sqrt(2)
+        return replace(
+            self, epsilon=factor * self.epsilon, analysis="published", intercept=True
+        )
 
     @property
     def draws(self) -> dict[str, Any]:
