@@ -15,6 +15,7 @@ from dpnotes.methods import (
     BudgetExhausted,
     InferenceBudget,
     PredictionSensitivity,
+    fit_minimiser,
     noisy_predictions,
     secret_seed,
 )
@@ -163,6 +164,21 @@ def test_published_noise_is_what_the_paper_searches_for(digits, minimiser):
         noisy_predictions(
             minimiser, long, 1.0, 1e-5, analysis="published", **make, seed=0
         )
+
+
+def test_published_noise_with_an_intercept_is_twice_the_noise(digits):
+    """Sensitivity and longest query grow by sqrt(2) each."""
+    X, y = digits
+    deviations = []
+    for intercept in (False, True):
+        fit = fit_minimiser(X, y, n_classes=10, l2=0.1, intercept=intercept)
+        noise = PredictionNoise.of(
+            fit, 1.0, 0.0, answers=10, adjacency="replace-one", analysis="published"
+        )
+        queries = np.repeat(X[:1], 4000, axis=0)
+        drawn = noise.logits(queries, np.random.default_rng(0))
+        deviations.append(drawn.std(axis=0).mean())
+    assert deviations[1] == pytest.approx(2 * deviations[0], rel=0.03)
 
 
 def test_repeats_and_estimator_agree(digits, minimiser):
