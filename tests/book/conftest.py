@@ -11,6 +11,12 @@ def browser():
         yield opened
 
 
+def note_failure(tab, request):
+    # who leaves a page cancels what is still under way, such as its icon
+    if request.failure != "net::ERR_ABORTED":
+        tab.faults.append(f"no answer: {request.url} ({request.failure})")
+
+
 @pytest.fixture
 def tab(browser):
     """A new tab that notes what goes wrong in it."""
@@ -22,9 +28,7 @@ def tab(browser):
         lambda m: tab.faults.append(m.text) if m.type in ("error", "warning") else None,
     )
     tab.on("pageerror", lambda error: tab.faults.append(str(error)))
-    tab.on(
-        "requestfailed", lambda request: tab.faults.append(f"no answer: {request.url}")
-    )
+    tab.on("requestfailed", lambda request: note_failure(tab, request))
     tab.on(
         "request",
         lambda r: (
