@@ -652,9 +652,10 @@ class _Runs:
         """
         cells = None
         if hits is not None:
-            models, cells = hits
+            # to iterate over a tensor takes a detour through Python, as its `len`
+            models, cells = hits.unbind()
             changes = self._by_replacement(models, rate)
-        R = len(self._weights[0])
+        R = self._shape[0]
         X = self._gathered(rows).view(R, self._size, -1)
         y = None
         if self._model.hidden is not None:
@@ -739,7 +740,7 @@ class _Runs:
     def _gathered(self, rows: Tensor) -> Tensor:
         """Rows of the table [len(rows), d'], in the dtype of the training."""
         table = self._table.X
-        shape = (len(rows), table.shape[1])
+        shape = (rows.shape[0], table.shape[1])
         batch = self._buffer("batch", *shape)
         if table.dtype == batch.dtype:
             return torch.index_select(table, 0, rows, out=batch)
@@ -751,7 +752,6 @@ class _Runs:
     def _buffer(self, name: str, *shape: int) -> Tensor:
         """Memory that every step uses again."""
         size = math.prod(shape)
-        # `len` of a tensor takes a detour through Python
         if name not in self._kept or self._kept[name].numel() < size:
             self._kept[name] = self._table.y.new_empty(size)
         return self._kept[name][:size].view(shape)
