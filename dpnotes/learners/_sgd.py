@@ -590,7 +590,7 @@ class _Runs:
                     for weights in self._weights:
                         weights[:, width:wide] = weights[:, :1]
                     width = wide
-                self._step(batch, width, held, rates[done] / self._size)
+                self._step(batch, width, held, float(rates[done]) / self._size)
                 done += 1
         models = np.pad(columns, ((0, 0), (1, 0)))
         # in the order of the neighbours again
@@ -654,7 +654,7 @@ class _Runs:
         if hits is not None:
             # to iterate over a tensor takes a detour through Python, as its `len`
             models, cells = hits.unbind()
-            changes = self._by_replacement(models, rate)
+            gradients = self._at_replacement(models)
         R = self._shape[0]
         X = self._gathered(rows).view(R, self._size, -1)
         y = None
@@ -663,27 +663,25 @@ class _Runs:
         used = [weights[:, :width] for weights in self._weights]
         self._descend(used, X, y, rate, cells)
         if hits is not None:
-            for flat, change in zip(self._flat, changes, strict=True):
-                flat.index_add_(0, models, change)
+            for flat, gradient in zip(self._flat, gradients, strict=True):
+                flat.index_add_(0, models, gradient, alpha=-rate)
 
-    def _by_replacement(self, models: Tensor, rate: float) -> list[Tensor]:
-        """Change of the layers [V, units, inputs] of these models in a step by the
-        replacement alone: as `_descend`, which would take twice the calls of a few
-        numbers.
+    def _at_replacement(self, models: Tensor) -> list[Tensor]:
+        """Gradients of the layers [V, units, inputs] of these models at the replacement
+        alone: as in `_descend`, which would take twice the calls of a few numbers.
         """
         x = self._table.x_new[0]
         own = [flat.index_select(0, models) for flat in self._flat]
         if self._model.hidden is None:
             factors = torch.mv(own[0][:, 0], x).sigmoid_()
-            return [torch.outer(factors, x).mul_(-rate)[:, None]]
+            return [torch.outer(factors, x)[:, None]]
         W, V = own
         v = _odds(V)
         # [V, h + 1], with the intercept's input
         inputs = pad(torch.matmul(W, x).relu_(), (0, 1), value=1)
-        residuals = (inputs * v).sum(1).sigmoid_().sub_(self._table.y_new)
-        steps = residuals.mul_(-rate)[:, None]
-        back = (v * (inputs > 0))[:, :-1] * steps
-        outer = inputs * steps
+        residuals = (inputs * v).sum(1).sigmoid_().sub_(self._table.y_new)[:, None]
+        back = (v * (inputs > 0))[:, :-1] * residuals
+        outer = inputs * residuals
         units = [-outer, outer] if V.shape[1] == 2 else [outer]
         return [back[:, :, None] * x, torch.stack(units, 1)]
 
