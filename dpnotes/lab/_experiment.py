@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,6 +51,11 @@ def product(*grids: Grid, **lists: Any) -> Grid:
             row |= part
         rows.append(row)
     return rows
+
+
+def once(rows: Iterable[dict[str, Any]]) -> Grid:
+    """Each row once, in the order of the first ones."""
+    return list({tuple(sorted(row.items(), key=str)): row for row in rows}.values())
 
 
 def without(row: Mapping[str, Any], *names: str) -> dict[str, Any]:

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
 from dpnotes._validation import one_of
 from dpnotes.accounting import bagging, gaussian_sigma
-from dpnotes.lab._experiment import Grid, paper_table, product, without
+from dpnotes.lab._experiment import Grid, once, paper_table, product, without
 from dpnotes.lab.bagging.exposure import limiting_noise, mu_for_tpr
 from dpnotes.lab.bagging.networks import IMAGENET, VGG16
 
@@ -387,7 +387,7 @@ def case2(scale: str, *, seeds: int = 3) -> Grid:
         *figure2(scale, seeds=seeds),
     ]
     # figures and table share rows, which are asked for once
-    return sorted(_once(rows), key=lambda row: (seconds(row), row["n_models"]))
+    return sorted(once(rows), key=lambda row: (seconds(row), row["n_models"]))
 
 
 def pate(scale: str, *, seeds: int = 3) -> Grid:
@@ -422,7 +422,7 @@ def teachers(scale: str) -> Grid:
     """
     # rows of PATE share their teachers, so that each block is there once
     rows = cifar10_pate() if scale == "cifar10" else pate(scale)
-    return _once(block for row in rows for block in blocks_of_teachers(row))
+    return once(block for row in rows for block in blocks_of_teachers(row))
 
 
 def blocks_of_teachers(row: Mapping[str, Any]) -> Grid:
@@ -714,10 +714,6 @@ def _on_features(split: str, batch: int, norm: float, travel: float) -> dict[str
         "clipping_norm": norm,
     }
     return {**common, "learning_rate": decimal(rate)}
-
-
-def _once(rows: Iterable[dict[str, Any]]) -> Grid:
-    return list({tuple(sorted(row.items(), key=str)): row for row in rows}.values())
 
 
 def budgets(table: str) -> list[tuple[float, float, float]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from dpnotes.lab._experiment import Grid, product as rows_of
+from dpnotes.lab._experiment import Grid, once, product as rows_of
 
 NAMES = {
     "model_sensitivity": "model sensitivity",
@@ -163,11 +163,10 @@ def bias() -> Grid:
     for grid in (privacy, budget, size, setting):
         for row in grid():
             theirs = row["analysis"] == "published" and not row["delta"]
-            own = {**row, "analysis": "in_code"}
-            # figures share points
-            if theirs and row["method"] != "subsample_aggregate" and own not in rows:
-                rows.append(own)
-    return rows
+            if theirs and row["method"] != "subsample_aggregate":
+                rows.append({**row, "analysis": "in_code"})
+    # figures share points
+    return once(rows)
 
 
 def quick(dataset: str = "digits") -> Grid:
