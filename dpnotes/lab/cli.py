@@ -235,20 +235,23 @@ def results() -> None:
 
 
 @results.command("status")
+@click.argument("names", nargs=-1, metavar="[NAME|CHAPTER]...")
 @click.option(
     "--all",
     "everything",
     is_flag=True,
     help=f"List all missing rows, not only the {_LISTED} slowest.",
 )
-def results_status(everything: bool) -> None:
+def results_status(names: Sequence[str], everything: bool) -> None:
     """Show which rows of each paper's grid are published, recomputed or missing, and
     how long the missing rows take.
+
+    Without NAME, the command covers all experiments.
     """
     from dpnotes.lab import backlog, store
-    from dpnotes.lab.experiments import EXPERIMENTS, computed_again
+    from dpnotes.lab.experiments import computed_again
 
-    for experiment in EXPERIMENTS.values():
+    for experiment in backlog.chosen(names):
         rows = backlog.tasks(experiment)
         missing = [task for task in rows if task.state != "published"]
         # the slowest are what a decision is about
@@ -358,7 +361,7 @@ def results_run(
 
 @results.command()
 @click.argument(
-    "paths", nargs=-1, type=click.Path(exists=True, path_type=Path), metavar="[PATH]..."
+    "paths", nargs=-1, type=click.Path(path_type=Path), metavar="[NAME|PATH]..."
 )
 @click.option(
     "--replace",
@@ -368,8 +371,8 @@ def results_run(
 def adopt(paths: Sequence[Path], replace: bool) -> None:
     """Add finished rows of the papers' grids from runs to the published results.
 
-    Without PATH, the command covers every experiment in the folder of runs. PATH is the
-    folder of an experiment, or a published file from another branch.
+    Without NAME or PATH, the command covers every experiment in the folder of runs.
+    PATH is the folder of an experiment, or a published file from another branch.
     """
     from dpnotes.lab import store as sweep
     from dpnotes.lab.experiments import EXPERIMENTS, find
@@ -377,9 +380,16 @@ def adopt(paths: Sequence[Path], replace: bool) -> None:
     # there must be one: rows are not adopted into the installed package
     # raises where there is none
     sweep.book_folder()
-    stores = paths or [
-        path for name in EXPERIMENTS if (path := sweep.runs_store(name)).is_dir()
-    ]
+    stores = []
+    for path in paths:
+        # what is no path is the name of an experiment
+        store = path if path.exists() else sweep.runs_store(find(str(path)).name)
+        if not store.exists():
+            raise _Fault(f"no rows of {path} in {_short(store.parent)}{os.sep}")
+        stores.append(store)
+    if not paths:
+        every = [sweep.runs_store(name) for name in EXPERIMENTS]
+        stores = [store for store in every if store.is_dir()]
     if not stores:
         click.echo(
             "nothing to adopt: no rows in"

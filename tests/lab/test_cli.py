@@ -165,16 +165,21 @@ def test_status_names_what_is_missing_and_what_it_costs(run, stores):
     )
     assert lines[1] == "  1.7 h    x=100  seed=0"  # the most expensive first
     assert lines[-1] == "  and 3 more: dpnotes results status --all"
+    # of one experiment
+    assert run("results", "status", "toy_table")[1].splitlines() == lines
+    assert "unknown experiment or chapter 'toy'" in run("results", "status", "toy")[2]
     assert len(run("results", "status", "--all")[1].splitlines()) == 1 + 13
 
 
 def test_what_is_missing_is_run_and_then_adopted(run, stores):
     publish(stores, GRID[:3])
+    code, _, err = run("results", "adopt", "toy_table")
+    assert (code, err.startswith("Error: no rows of toy_table in ")) == (2, True)
     code, out, _ = run("results", "run", "toy_table")
     assert code == 0
     assert out.splitlines()[0] == "13 rows finished"
     assert out.splitlines()[1].startswith("next: dpnotes results adopt")
-    assert run("results", "adopt")[1].endswith(
+    assert run("results", "adopt", "toy_table")[1].endswith(
         "toy_table.csv: 13 new rows, 0 were there already\n"
     )
     # nothing is left
