@@ -266,15 +266,24 @@ class PrivacyStatement:
             If a figure is below the rebuilt profile's figure, an entry that follows
             from the profile differs, or no constructor makes such a profile.
         """
-        content = self.content
-        stated = content["guarantee"]
         try:
-            profile = from_dict(stated["profile"])
-        except (TypeError, KeyError) as error:
+            wrong = self._wrong()
+        except (TypeError, KeyError, AttributeError, OverflowError) as error:
             raise ValueError(
                 "the statement must describe a profile, got no valid description:"
                 f" {error}"
             ) from error
+        if wrong:
+            raise ValueError(
+                "the statement must say what the profile does, got other values of"
+                f" {', '.join(wrong)}"
+            )
+
+    def _wrong(self) -> list[str]:
+        """Names of the entries that are not as the rebuilt profile has them."""
+        content = self.content
+        stated = content["guarantee"]
+        profile = from_dict(stated["profile"])
         # a declaration: the profile does not know it
         public = content["protection"]["records"] == PUBLIC
         wrong = []
@@ -284,6 +293,10 @@ class PrivacyStatement:
                 wrong += [name for name, word in made.items() if told[name] != word]
             elif told != made:
                 wrong.append(section)
+        # steps that change nothing, and gaps, are parameters of a forger
+        rebuilt = json.loads(json.dumps(plain(profile.parameters)))
+        if stated["profile"]["parameters"] != rebuilt:
+            wrong.append("parameters")
         figures = _figures(profile)
         levels = [(name, stated[name]) for name in figures]
         levels.append(("advantage", stated["profile"]["advantage"]))
@@ -300,11 +313,7 @@ class PrivacyStatement:
                 continue
             if not delta >= profile.delta(epsilon) * (1 - PRECISION):
                 wrong.append(f"delta={delta:g}")
-        if wrong:
-            raise ValueError(
-                "the statement must say what the profile does, got other values of"
-                f" {', '.join(wrong)}"
-            )
+        return wrong
 
 
 def statement(

@@ -19,8 +19,16 @@ WIDTH = 100  # of a page of text
 BIDI = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 CONTROL = ("Cc", "Cs", "Zl", "Zp")
 LEVELS = ("mu", "misfit", "tpr", "advantage")
-# of a profile: other sections of the page have them
-ELSEWHERE = ("adjacency", "implementation", "advantage")
+# of a profile; other entries are in other sections of the page, or a forger's
+DESCRIBED = (
+    "mechanism",
+    "parameters",
+    "status",
+    "assumption",
+    "source",
+    "remark",
+    "exactness",
+)
 CONDITIONS = {
     "proved": "",
     "assumption": ", if what it assumes holds",
@@ -151,8 +159,8 @@ def _sections(
 
 def _profile(told: Mapping[str, Any]) -> list[tuple[str, str | list[str]]]:
     rows = []
-    for name, value in told.items():
-        if name not in ELSEWHERE and value not in ("", {}):
+    for name in DESCRIBED:
+        if value := told.get(name):
             rows.append((name.capitalize(), _shown(value)))
     return rows
 

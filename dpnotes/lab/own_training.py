@@ -12,6 +12,7 @@ import secrets
 import sys
 from collections import UserDict
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,8 @@ from dpnotes.data import load_file
 
 if TYPE_CHECKING:
     from dpnotes.auditing import AuditReport
+
+BEGINNING = b'["audit", {"salt": '  # of a file of findings
 
 
 def named(reference: str) -> Any:
@@ -172,18 +175,19 @@ class Kept(UserDict[str, Any]):
         self._path = path
         # before anything private is in it
         path.touch(mode=0o600)
-        path.chmod(0o600)
         text = path.read_bytes()
         whole = text[: text.rfind(b"\n") + 1]  # a line that a kill tore is dropped
+        theirs = None
+        if text.startswith(BEGINNING[: len(text)]):
+            with suppress(ValueError, TypeError):
+                self.data = dict(json.loads(line) for line in whole.splitlines())
+                theirs = self.data.get("audit", {})
+        # another file is left as it was
+        if not isinstance(theirs, dict):
+            raise ValueError(f"{path} is not a file of an audit")
+        path.chmod(0o600)
         if len(whole) < len(text):
             path.write_bytes(whole)
-        try:
-            self.data = dict(json.loads(line) for line in whole.splitlines())
-        except ValueError:
-            raise ValueError(f"{path} is not a file of an audit") from None
-        theirs = self.data.get("audit", {})
-        if self.data and not (isinstance(theirs, dict) and "salt" in theirs):
-            raise ValueError(f"{path} is not a file of an audit")
         # without it, a digest would tell who has the same table
         salt = theirs.get("salt", secrets.token_hex(16))
         digest = hashlib.sha256((salt + table).encode()).hexdigest()

@@ -8,7 +8,7 @@ import os
 import secrets
 import threading
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -26,6 +26,8 @@ class BudgetExhausted(RuntimeError):
 def _mark_process() -> None:
     global _process
     _process = object()
+    # a thread of the parent may have held it
+    Shared._resuming = threading.Lock()
 
 
 _process = object()
@@ -44,14 +46,19 @@ class Shared:
     is replaced at once, so that a copy is never half-way.
     """
 
+    # one for all: of two threads that resume a copy, the second finds it whole, and
+    # keeps the lock and the count
+    _resuming: ClassVar = threading.Lock()
+
     def __init__(self) -> None:
         self._adopt()
 
     def _adopt(self) -> None:
         """Let this copy, in this process, be the only one whose count is whole."""
+        # before the copy is whole, when others may ask for the lock
+        self._lock = threading.Lock()
         # where the hook is not called, as by a fork in C, the id tells
         self._home: Any = (_process, os.getpid())
-        self._lock = threading.Lock()
 
     def _is_whole(self) -> bool:
         return bool(self._home == (_process, os.getpid()))
@@ -230,17 +237,18 @@ class InferenceBudget(Shared):
             If released is not an integer.
         """
         released = at_least("released", released, 0)
-        if not self._is_whole():
-            # another thread of the original may hold the lock
-            self._lock = threading.Lock()
-        with self._lock:
-            if not self._released <= released <= self.answers:
-                raise ValueError(
-                    f"released must be in {self._released}..{self.answers}, got"
-                    f" released={released}"
-                )
-            self._released = released
-            self._home = (_process, os.getpid())
+        with self._resuming:
+            if not self._is_whole():
+                # another thread of the original may hold the lock
+                self._lock = threading.Lock()
+            with self._lock:
+                if not self._released <= released <= self.answers:
+                    raise ValueError(
+                        f"released must be in {self._released}..{self.answers}, got"
+                        f" released={released}"
+                    )
+                self._released = released
+                self._home = (_process, os.getpid())
 
     def _refusal_of_copies(self) -> str:
         return (

@@ -62,7 +62,8 @@ class Bagging(Ensemble):
         then covers all of the fitted estimator except ``classes_``. Omit them only if
         it is public which labels occur in y.
     n_jobs : int or None
-        Number of joblib workers for scikit-learn base learners.
+        Number of joblib workers for scikit-learn base learners, which start none
+        of their own.
     random_state : int, RandomState instance or None
         Seed of the random choices of the base learners.
     noise_seed : int, optional

@@ -127,7 +127,8 @@ class DPBag(StudentVote):
         then covers everything that is released except ``classes_``. Omit them only if
         it is public which labels occur in y.
     n_jobs : int or None
-        Number of joblib workers for scikit-learn teachers.
+        Number of joblib workers for scikit-learn teachers, which start none
+        of their own.
     device : str
         Device of the accountant and of the default teachers: a PyTorch device, or
         ``"auto"``.

@@ -77,7 +77,8 @@ class FilteredVote(TeacherVote):
         then covers everything that is released except ``classes_``. Omit them only if
         it is public which labels occur in y.
     n_jobs : int or None
-        Number of joblib workers for scikit-learn teachers.
+        Number of joblib workers for scikit-learn teachers, which start none
+        of their own.
     device : str
         Device of the default teachers: a PyTorch device, or ``"auto"``.
     random_state : int, RandomState instance or None
@@ -365,16 +366,17 @@ class VoteLedger(Shared):
         ValueError
             If ``released`` differs from the count of this copy.
         """
-        # which teachers voted elsewhere is not known from a number
-        if released != self.answered:
-            raise ValueError(
-                f"released must be {self.answered}, as counted by this copy, got"
-                f" released={released}"
-            )
-        if not self._is_whole():
-            # a seeded copy would repeat the noise of the original
-            self._generator = None
-            self._adopt()
+        with self._resuming:
+            # which teachers voted elsewhere is not known from a number
+            if released != self.answered:
+                raise ValueError(
+                    f"released must be {self.answered}, as counted by this copy, got"
+                    f" released={released}"
+                )
+            if not self._is_whole():
+                # a seeded copy would repeat the noise of the original
+                self._generator = None
+                self._adopt()
 
     def __getstate__(self) -> dict[str, Any]:
         # no pickle tells the noise that comes

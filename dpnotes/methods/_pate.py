@@ -101,7 +101,8 @@ class PATE(StudentVote):
         then covers everything that is released except ``classes_``. Omit them only if
         it is public which labels occur in y.
     n_jobs : int or None
-        Number of joblib workers for scikit-learn teachers.
+        Number of joblib workers for scikit-learn teachers, which start none
+        of their own.
     random_state : int, RandomState instance or None
         Seed of the learners and, unless the adjacency is ``"add-remove"``, of the
         shards.

@@ -192,7 +192,8 @@ class SubsampleAggregate(Ensemble):
         then covers all answers, but not the list of classes. Omit them only if it is
         public which labels occur in y.
     n_jobs : int or None
-        Number of joblib workers for scikit-learn base learners.
+        Number of joblib workers for scikit-learn base learners, which start none
+        of their own.
     device : str
         Device of the default learner: a PyTorch device, or ``"auto"`` for the GPU if
         there is one.

@@ -6,13 +6,13 @@ import random
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from copy import copy
+from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, parallel_config
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
@@ -65,7 +65,8 @@ def fit_each(
     made_up = np.tile(np.arange(n_classes), TRIED)
     rows = np.random.default_rng(0).random((len(made_up), X.shape[1]))
     # errors of the learner itself are told here, before it sees a record
-    _fit_alone(learner, rows, made_up, n_classes, 0).predict(rows)
+    with _by_itself():
+        _fit_alone(learner, rows, made_up, n_classes, 0).predict(rows)
     # scikit-learn's seeds are below 2^31
     seeds = np.random.SeedSequence(seed).generate_state(len(subsets)) // 2
     fit = delayed(_fit_quietly)
@@ -98,7 +99,7 @@ def _fit_alone(
     if not hasattr(learner, "fit_many"):
         return fit_one(learner, X, codes, seed)
     # what the learner remembers of a fit, the next one does not see
-    own = copy(learner)
+    own = deepcopy(learner)
     return Alone(
         own.fit_many(X, codes, [np.arange(len(X))], n_classes=n_classes, seed=seed)
     )
@@ -113,7 +114,7 @@ def _fit_quietly(
     these records and the seed.
     """
     try:
-        with _draws_kept():
+        with _by_itself():
             _draw_from(seed)
             model = _fit_alone(learner, X, codes, n_classes, seed)
             model.predict(X[:1])
@@ -125,12 +126,15 @@ def _fit_quietly(
 
 
 @contextmanager
-def _draws_kept() -> Iterator[None]:
-    """Give the global generators back as they were."""
+def _by_itself() -> Iterator[None]:
+    """Let a learner start no threads or processes of joblib, whose warnings nobody
+    mutes and whose draws nobody seeds; give the global generators back as they were.
+    """
     torch = sys.modules.get("torch")
     # of whoever calls us
     before = random.getstate(), np.random.get_state()  # noqa: NPY002
-    with nullcontext() if torch is None else torch.random.fork_rng():
+    kept = nullcontext() if torch is None else torch.random.fork_rng()
+    with parallel_config(backend="sequential"), kept:
         try:
             yield
         finally:
@@ -263,7 +267,7 @@ def _told(
     models: list[Any], method: str, X: Features, silent: NDArray[Any]
 ) -> list[NDArray[np.number]]:
     """What each model says of the rows, as if it were asked alone."""
-    with _draws_kept():
+    with _by_itself():
         return [_said(model, method, X, silent) for model in models]
 
 
@@ -370,7 +374,8 @@ class Ensemble(PrivateClassifier):
     estimator : object, optional
         The models' learner: a scikit-learn classifier, or a learner with ``fit_many``.
     n_jobs : int or None
-        Number of joblib workers for scikit-learn learners.
+        Number of joblib workers for scikit-learn learners, which start none
+        of their own.
     """
 
     estimator: Any = None
@@ -425,7 +430,8 @@ class TeacherVote(Ensemble):
         Definition of neighbouring data sets. If a record is made empty or left out,
         only the shards that held it change, and each of these shards has one vote.
     n_jobs : int or None
-        Number of joblib workers for scikit-learn teachers.
+        Number of joblib workers for scikit-learn teachers, which start none
+        of their own.
     """
 
     epsilon: float | None = None

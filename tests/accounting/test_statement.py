@@ -157,6 +157,8 @@ def test_levels_on_the_page_are_rounded_up(stated):
         ("guarantee.advantage", 0.0, "advantage"),
         ("guarantee.profile.advantage", 0.0, "advantage"),
         ("guarantee.profile.parameters.sigma", 3.0, "delta=1e-05"),
+        ("guarantee.profile.parameters.sensitivity", None, "parameters"),
+        ("guarantee.profile.parameters.group_ of 9, epsilon 0", 1, "parameters"),
         ("not_protected", ["nothing"], "not_protected"),
         ("form", None, "form"),
         ("form", "dpnotes-privacy-statement-1", "form"),
@@ -171,6 +173,15 @@ def test_a_forger_who_signs_is_found_by_computing_again(stated, place, value, wr
         accepted.verify()
 
 
+def test_the_page_shows_no_entry_of_a_profile_that_nothing_checks(stated):
+    changes = {f"guarantee.profile.{name}": "0 at delta 0" for name in ("<b>", "level")}
+    made = PrivacyStatement.from_json(forged(stated, **changes))
+    made.verify()
+    for page in (made.to_html(), made._repr_html_(), str(made)):
+        assert "<b>" not in page.replace("<b>Digest</b>", "")
+        assert "0 at delta 0" not in page
+
+
 @pytest.mark.parametrize(
     ("place", "value"),
     [
@@ -178,6 +189,9 @@ def test_a_forger_who_signs_is_found_by_computing_again(stated, place, value, wr
         ("mechanism", "no_mechanism"),
         ("mechanism", "subsampled"),
         ("parameters.colour", 3.0),
+        ("parameters", "none"),
+        ("parameters.sigma", 10**400),
+        ("advantage", None),
     ],
 )
 def test_what_describes_no_profile_is_refused(stated, place, value):

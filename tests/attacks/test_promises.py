@@ -14,6 +14,7 @@ import threading
 import warnings
 from typing import ClassVar, NamedTuple
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -495,6 +496,20 @@ def test_no_warning_of_a_teacher_comes_out_of_one_thread_of_several():
     assert [str(each.message) for each in seen] == ["shown again"]
 
 
+def test_no_warning_of_a_teacher_comes_out_of_threads_of_its_own():
+    learner = BaggingClassifier(Warns(), n_estimators=2, n_jobs=2)
+    made = methods.SubsampleAggregate(
+        0.1, n_models=2, estimator=learner, classes=[0, 1]
+    )
+    with (
+        joblib.parallel_config(backend="threading"),
+        warnings.catch_warnings(record=True) as seen,
+    ):
+        warnings.simplefilter("always")
+        made.fit(X, Y).predict(QUERIES)
+    assert not seen
+
+
 # R3: one door
 
 
@@ -749,8 +764,12 @@ class Remembers:
 
     seen = 0
 
+    def __init__(self):
+        self.notes = []
+
     def fit_many(self, X, y, subsets, *, n_classes, seed):
         self.seen += len(X)
+        self.notes.append(len(X))
         return Says(self.seen % n_classes)
 
 
@@ -774,6 +793,7 @@ def test_a_learner_carries_nothing_from_one_teacher_to_another(name, given):
     learner = Remembers()
     estimator(name)(X, Y, estimator=learner, **student, **given)
     assert learner.seen == 0
+    assert not learner.notes
 
 
 LEARNERS = {

@@ -344,7 +344,26 @@ def test_kept_keeps_for_the_owner_alone(tmp_path):
     assert "digest" not in texts[0]
     with pytest.raises(ValueError, match="belongs to another audit: table was"):
         Kept(tmp_path / "file", "of another table", {"seed": 0})
-    for content in ("X,y\n", "[[1]]\n", '["seed", 0]\n'):
-        (tmp_path / "other").write_text(content)
-        with pytest.raises(ValueError, match="not a file of an audit"):
-            Kept(tmp_path / "other", "digest", {"seed": 0})
+
+
+FOREIGN = (
+    "X,y\n",
+    "[[1]]\n",
+    '["seed", 0]\n',
+    "5\n",
+    '["audit", {"salt": "a"}]\n5\n',
+    # without a line feed at the end, as if a kill had torn the last line
+    "# Notes\nthe last line",
+    "the only line",
+)
+
+
+@pytest.mark.parametrize("content", FOREIGN)
+def test_kept_leaves_a_file_of_something_else_as_it_is(tmp_path, content):
+    other = tmp_path / "other"
+    other.write_text(content)
+    other.chmod(0o644)
+    with pytest.raises(ValueError, match="not a file of an audit"):
+        Kept(other, "digest", {"seed": 0})
+    assert other.read_text() == content
+    assert other.stat().st_mode & 0o777 == 0o644

@@ -4,6 +4,7 @@ noise of a query that one pays for.
 
 import math
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -90,6 +91,39 @@ def test_pickled_copy_refuses_until_it_is_resumed():
     assert other.spend(3) == 7
     with pytest.raises(BudgetExhausted, match="10 of 10"):
         other.spend(1)
+
+
+class SlowInOneThread(InferenceBudget):
+    """A budget at which thread "second" waits in ``resume``, between its check and its
+    count.
+    """
+
+    inside = threading.Event()
+    spent = threading.Event()
+
+    @property
+    def answers(self):
+        if threading.current_thread().name == "second":
+            self.inside.set()
+            self.spent.wait(timeout=1)
+        return self._answers
+
+
+def test_two_threads_that_resume_a_copy_share_its_count():
+    budget = SlowInOneThread(10)
+    budget.spend(5)
+    copy = pickle.loads(pickle.dumps(budget))
+    second = threading.Thread(
+        target=lambda: copy.resume(released=5), name="second", daemon=True
+    )
+    second.start()
+    assert copy.inside.wait(timeout=20)
+    copy.resume(released=5)
+    assert copy.spend(5) == 5
+    copy.spent.set()
+    second.join()
+    with pytest.raises(BudgetExhausted, match="10 of 10"):
+        copy.spend(1)
 
 
 def test_bad_numbers_are_named():

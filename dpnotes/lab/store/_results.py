@@ -53,7 +53,7 @@ def read_store(path: PathLike) -> pd.DataFrame:
     FileNotFoundError
         If there is no such store.
     StoreError
-        If a file has changed since it was written; the message names the file.
+        If a file does not have the format of stored rows; the message names the file.
     """
     return frame([*load(path, must_exist=True).values()])
 
