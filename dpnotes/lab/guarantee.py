@@ -97,8 +97,11 @@ def _option(
     parameter: inspect.Parameter, described: re.Match[str] | None
 ) -> click.Option:
     flag = parameter.name.replace("_", "-")
-    # ArrayLike: one number
-    kind = TYPES.get(str(parameter.annotation).partition(" ")[0], float)
+    kind = TYPES.get(str(parameter.annotation).partition(" ")[0])
+    if kind is None:
+        # ArrayLike: one number, of the kind that the docstring names first
+        told = described[2] if described else ""
+        kind = TYPES.get(told.partition(" ")[0], float)
     settings: dict[str, Any] = {"help": _words(described), "required": True}
     if parameter.default is not inspect.Parameter.empty:
         # None says nothing to a reader

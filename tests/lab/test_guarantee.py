@@ -131,6 +131,21 @@ def test_every_function_has_a_command_with_its_parameters_explained(ask):
                 )
 
 
+@pytest.mark.parametrize("name", _guarantee.CALIBRATIONS)
+def test_a_calibration_takes_its_numbers(ask, name):
+    given = {"epsilon": 1.0, "delta": 1e-5}
+    if name == "soft_vote_beta":
+        given["answers"] = 3
+    if name == "dp_sgd_noise_multiplier":
+        given |= {"sample_rate": 0.1, "steps": 3, "accountant": "rdp"}
+    words = []
+    for option, value in given.items():
+        words += [f"--{option.replace('_', '-')}", value]
+    code, out = ask(name.replace("_", "-"), *words)
+    assert code == 0
+    assert f"= {float(getattr(accounting, name)(**given))!r}" in out
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
