@@ -5,8 +5,7 @@ A single run has no standard deviation of its own. A run of DP-SGD borrows that 
 ten-epoch runs of the same network by DP-SGD, pooled over their settings; the network on
 all records of Table 3a borrows that of Table 2a. The paper prints no standard deviation
 and no number of runs; each printed number counts as one run whose standard deviation is
-that of our rows of the cell. PATE's teachers train for a tenth of the paper's epochs
-here: its cells are gaps.
+that of our rows of the cell.
 """
 
 from __future__ import annotations
@@ -114,7 +113,7 @@ def published(table: str, variants: Iterable[str] = ()) -> pd.DataFrame:
     least = least.assign(target_epsilon=least["epsilon"], target_delta=least["delta"])
     further = {
         "least_noise": least.assign(sigma=np.nan),
-        # the paper's teachers are networks: ours of a tenth of the epochs, or logistic
+        # a cheap stand-in: the paper's teachers are networks
         "logistic_teachers": lines.query("method == 'pate'"),
     }
     below = [further[name].assign(variant=name, **unpublished) for name in variants]
