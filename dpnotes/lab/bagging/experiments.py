@@ -185,9 +185,8 @@ def teachers(
     n_teachers: int,
     first: int,
     n_models: int,
-    epochs: int | None,
+    epochs: int,
     seed: int,
-    l2: float | None = None,
     device: str = "auto",
     **start: Any,
 ) -> dict[str, Any]:
@@ -199,7 +198,7 @@ def teachers(
         Which: ``first`` to ``first + n_models - 1`` of ``n_teachers``.
     seed : int
         Of shards and teachers: ``teachers_seed`` of :func:`pate`.
-    dataset, n_teachers, epochs, l2, width, kernel_size, padding, batch_size, optimizer,
+    dataset, n_teachers, epochs, width, kernel_size, padding, batch_size, optimizer,
     learning_rate, architecture
         As :func:`pate`.
     public, public_epochs, public_rate, device
@@ -212,8 +211,6 @@ def teachers(
         each teacher and public row, see :func:`dpnotes.lab._shared.as_text`); data;
         device.
     """
-    from dpnotes.learners import LogisticClassifier
-
     arrays, X, y, *_ = load(dataset, "rest", start.get("public"))
     X_public, y_public = load_public(dataset, start.get("public"))
     # all shards are drawn, whichever teachers are asked for
@@ -221,15 +218,11 @@ def teachers(
     subsets = [
         np.flatnonzero(own == teacher) for teacher in range(first, first + n_models)
     ]
-    given: dict[str, Any] = {"n_classes": arrays.n_classes, "seed": seed}
-    learner: Any
-    if l2 is None:
-        learner = network(arrays, epochs=epochs, device=device, **start)
-        given["first"] = first
-    else:
-        # of 240 records: too small for a GPU
-        learner = LogisticClassifier(l2=l2, device="cpu")
-    voted = learner.fit_many(X, y, subsets, **given).votes(X_public)
+    learner = network(arrays, epochs=epochs, device=device, **start)
+    trained = learner.fit_many(
+        X, y, subsets, n_classes=arrays.n_classes, seed=seed, first=first
+    )
+    voted = trained.votes(X_public)
     return {
         "accuracy": float(np.mean(voted == y_public)),
         "votes": as_text(voted),
@@ -263,11 +256,10 @@ def pate(
     sigma_answer: float,
     queries: int,
     answers: int | None,
-    epochs: int | None,
+    epochs: int,
     student_epochs: int,
     teachers_seed: int,
     seed: int,
-    l2: float | None = None,
     device: str = "auto",
     **start: Any,
 ) -> dict[str, Any]:
@@ -290,16 +282,13 @@ def pate(
         Public rows put to the aggregator, from the first on.
     answers : int or None
         After so many it stops; None: never.
-    epochs : int or None
-        Of the teachers; None where they are logistic regressions.
+    epochs : int
+        Of the teachers.
     student_epochs : int
     teachers_seed : int
         Of shards and teachers.
     seed : int
         Of the noise and the student.
-    l2 : float or None
-        Penalty of teachers that are multinomial logistic regressions, which start from
-        nothing.
 
     Returns
     -------
@@ -321,7 +310,6 @@ def pate(
         dataset=dataset,
         n_teachers=n_teachers,
         epochs=epochs,
-        l2=l2,
         teachers_seed=teachers_seed,
         **start,
     )

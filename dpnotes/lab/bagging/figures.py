@@ -13,13 +13,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MARKERS = "osD^vP"
-# of the curves of plane, by method and variant; PATE's logistic teachers are a
-# stand-in, and left out
+# of the curves of plane, by method and variant
 LABELS = {
     ("dp_sgd", "short"): "DP-SGD,\n10 epochs",
     ("dp_sgd", "long"): "DP-SGD, 100 epochs",
     ("dp_sgd", "softmax"): "DP-SGD,\nsoftmax",
-    ("pate", "networks"): "PATE",
+    ("pate", ""): "PATE",
     ("bagging", ""): "bagging",
 }
 # where the names of these curves are clear of all curves, in each panel of plane

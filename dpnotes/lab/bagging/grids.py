@@ -173,7 +173,6 @@ TEACHERS_A_ROW = 10
 TEACHER = (  # parameters of PATE that decide its teachers, beside their number and seed
     "dataset",
     "epochs",
-    "l2",
     "architecture",
     "width",
     "kernel_size",
@@ -188,8 +187,6 @@ TEACHER = (  # parameters of PATE that decide its teachers, beside their number 
 # the paper names 1,000 for PATE, so for its teachers and for its student
 TEACHER_EPOCHS = {"paper": 1000, "quick": 8}
 STUDENT_EPOCHS = {"paper": 1000, "quick": 100}
-# scikit-learn's own penalty, C = 1, for the 240 records of a teacher
-LOGISTIC_TEACHERS = 1 / 240
 MEMBERSHIP: Settings = {
     "paper": {"subsample": 300, "n_networks": 32, "flipped": 0.02, "others": 5000},
     "quick": {"subsample": 100, "n_networks": 16, "flipped": 0.05, "others": 0},
@@ -396,8 +393,7 @@ def pate(scale: str, *, seeds: int = 3) -> Grid:
     readings, and further noise.
 
     ``answers`` is None where the aggregator is put ``queries`` queries, and otherwise
-    the answers after which it stops. The paper's teachers are networks; the rows with
-    ``l2`` have logistic ones, which train in seconds.
+    the answers after which it stops.
     """
     # how many public rows there are
     counts, n_public = (
@@ -408,13 +404,8 @@ def pate(scale: str, *, seeds: int = 3) -> Grid:
         *product(queries=n_public, answers=counts),
         *product(queries=counts, answers=None),
     ]
-    teachers: Grid = [
-        {"epochs": None, "l2": LOGISTIC_TEACHERS},
-        {"epochs": TEACHER_EPOCHS[scale]},
-    ]
-    if scale != "paper":
-        teachers = teachers[1:]
-    return product([_students(scale)], teachers, readings, seed=range(seeds))
+    teachers = {"epochs": TEACHER_EPOCHS[scale]}
+    return product([_students(scale)], [teachers], readings, seed=range(seeds))
 
 
 def teachers(scale: str) -> Grid:
@@ -427,26 +418,18 @@ def teachers(scale: str) -> Grid:
 
 
 def blocks_of_teachers(row: Mapping[str, Any]) -> Grid:
-    """Rows of teachers that a row of PATE is made of: ten networks in each, or all
-    logistic regressions.
-    """
-    own = {
-        name: value
-        for name, value in row.items()
-        if name in TEACHER and (name != "l2" or value is not None)
-    }
+    """Rows of teachers that a row of PATE is made of, ten in each."""
+    own = {name: value for name, value in row.items() if name in TEACHER}
     n_teachers = row["n_teachers"]
     seed = row["teachers_seed"]
-    # logistic teachers take seconds all together
-    size = n_teachers if "l2" in own else TEACHERS_A_ROW
     found = []
-    for first in range(0, n_teachers, size):
+    for first in range(0, n_teachers, TEACHERS_A_ROW):
         block = {
             **own,
             "n_teachers": n_teachers,
             "first": first,
             # the last block may be smaller
-            "n_models": min(size, n_teachers - first),
+            "n_models": min(TEACHERS_A_ROW, n_teachers - first),
             "seed": seed,
         }
         found.append(block)
@@ -887,18 +870,15 @@ def images(parameters: Mapping[str, Any]) -> float:
     """
     records = RECORDS_OF[parameters["dataset"]]
     models = parameters.get("n_models", 1)
-    # teachers; a logistic one takes as long as thirty epochs of a network
+    # teachers
     if "first" in parameters:
-        return float(
-            models / parameters["n_teachers"] * records * (parameters["epochs"] or 30)
-        )
+        return float(models / parameters["n_teachers"] * records * parameters["epochs"])
     if "n_teachers" in parameters:
         # an epoch of the student passes over what was answered
-        student = float(
-            (parameters["answers"] or parameters["queries"])
-            * parameters["student_epochs"]
+        student = parameters["student_epochs"] * (
+            parameters["answers"] or parameters["queries"]
         )
-        return student + records * (parameters["epochs"] or 0) / 9
+        return float(student + records * parameters["epochs"] / 9)
     drawn = parameters.get("subsample") or records
     if "n_networks" in parameters:
         # twelve rows share the attacked networks

@@ -54,12 +54,8 @@ SETTING = [
     *("answers", "queries"),
 ]
 METHODS = ["bagging", "pate", "dp_sgd", "none"]  # in the order of Table 2a
-# by table: what its rows are scored on, and the variants that stand below its cells
+# by table: what its rows are scored on
 SPLITS = {"2a": "test", "2b": "test", "3a": "rest", "3b": "rest"}
-VARIANTS = {
-    **dict.fromkeys(SPLITS, ("least_noise",)),
-    "3a": ("least_noise", "logistic_teachers"),
-}
 # first seed that judges Figure 2: the rule was replaced when 0 to 2 had been seen
 FRESH = {"paper": 3, "quick": 0}
 
@@ -84,7 +80,7 @@ def table(
     rows = rows[single & (rows["split"] == SPLITS[name])]
     dp_sgd = dp_sgd[dp_sgd["split"] == SPLITS[name]]
     ours = reproduced(rows, dp_sgd, pate, scale=scale)
-    lines = published(name, VARIANTS[name])
+    lines = published(name)
     if scale == "quick":
         found = lines.head(0).merge(ours, on=SETTING, how="right")
     else:
@@ -101,23 +97,18 @@ def table(
     return found.drop(columns="rank")
 
 
-def published(table: str, variants: Iterable[str] = ()) -> pd.DataFrame:
-    """Lines of a published table; below each of them its variants, for which nothing
-    is published.
+def published(table: str) -> pd.DataFrame:
+    """Lines of a published table; below each of DP-SGD the one with the least noise
+    for its budget, for which nothing is published.
     """
     lines = grids.printed(table).rename(columns={"printed": "published"})
     lines = lines.assign(variant="", block=lines["delta"])
     lines = lines.reindex(columns=[*SETTING, "block", "epsilon", "delta", "published"])
-    unpublished = dict.fromkeys(("epsilon", "delta", "published"), np.nan)
     least = lines.query("method == 'dp_sgd'")
     least = least.assign(target_epsilon=least["epsilon"], target_delta=least["delta"])
-    further = {
-        "least_noise": least.assign(sigma=np.nan),
-        # a cheap stand-in: the paper's teachers are networks
-        "logistic_teachers": lines.query("method == 'pate'"),
-    }
-    below = [further[name].assign(variant=name, **unpublished) for name in variants]
-    both = pd.concat([lines, *below]).sort_index(kind="stable")
+    unpublished = dict.fromkeys(("sigma", "epsilon", "delta", "published"), np.nan)
+    below = least.assign(variant="least_noise", **unpublished)
+    both = pd.concat([lines, below]).sort_index(kind="stable")
     return both.astype(dict.fromkeys(both.columns.difference(SETTING[:2]), float))
 
 
@@ -147,8 +138,7 @@ def reproduced(
     noisy["target_delta"] = noisy["delta"]
     frames = [bagged, noisy]
     if pate is not None:
-        voted = _measured(pate, scale).assign(method="pate")
-        voted["variant"] = np.where(pate["epochs"].isna(), "logistic_teachers", "")
+        voted = _measured(pate, scale).assign(method="pate", variant="")
         # a row that stops after its answers is named by these
         voted["queries"] = pate["queries"].where(pate["answers"].isna())
         frames.append(voted)
@@ -261,10 +251,8 @@ def equals(name: str, value: str) -> str:
 
 def method_name(row: Any) -> str:
     """What a line of a table is called, e.g. "bagging, k = 300"."""
-    if row.variant == "least_noise":
-        return "the same with the least sigma"
     if row.variant:
-        return "the same with logistic teachers"
+        return "the same with the least sigma"
     if row.method == "pate":
         if row.answers > 0:
             return f"PATE, {row.answers:.0f} answers"
@@ -464,9 +452,8 @@ def exposures(
     """What each run exposes, and its accuracy: the points of
     :func:`dpnotes.lab.bagging.figures.plane`.
 
-    Columns: method, variant ("softmax", "long" and "short" of DP-SGD, "networks" and
-    "logistic" of PATE's teachers), setting (records for each model, noise multiplier,
-    or answers), advantage, tpr_at_fpr_1e3, accuracy (mean), seeds. Profiles are exact
+    Columns: method, variant ("softmax", "long" and "short" of DP-SGD), setting (records
+    for each model, noise multiplier, or answers), advantage, tpr_at_fpr_1e3, accuracy (mean), seeds. Profiles are exact
     for bagging, of tight accounting for DP-SGD and PATE, whatever the data.
     """
     lines = []
@@ -484,16 +471,9 @@ def exposures(
             row = next(iter(parameters(group)))
             guarantee = profile(row, grids.RECORDS[scale])
             if guarantee is not None:
-                # of DP-SGD the length of a run, of PATE its teachers
-                variant = {
-                    "bagging": "",
-                    "pate": "networks" if row["epochs"] else "logistic",
-                }.get(method, length)
-                variant = (
-                    "softmax"
-                    if method == "dp_sgd" and row["width"] is None
-                    else variant
-                )
+                # of DP-SGD the length of a run, or that it is not of a network
+                linear = method == "dp_sgd" and row["width"] is None
+                variant = "softmax" if linear else length
                 exposed = (
                     guarantee.advantage,
                     tpr_at_fpr_1e3(guarantee),

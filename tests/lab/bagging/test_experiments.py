@@ -67,8 +67,6 @@ def test_pate_shares_its_teachers_and_counts_what_it_asks():
     other = chapter.pate(**{**rows[0], **short, "teachers_seed": 1})
     # other shards and teachers
     assert other["agreement"] != once["agreement"]
-    logistic = chapter.pate(**{**rows[0], **short, "epochs": None, "l2": 0.01})
-    assert logistic["plurality"] > 0.8
 
 
 def test_blocks_of_teachers_vote_as_all_teachers_at_once():
@@ -77,7 +75,8 @@ def test_blocks_of_teachers_vote_as_all_teachers_at_once():
     row = {**grids.pate("quick", seeds=1)[0], **short}
     blocks = grids.blocks_of_teachers(row)
     assert [block["n_models"] for block in blocks] == [10, 4]
-    assert len(grids.teachers("paper")) == 26  # 250 networks, and logistic regressions
+    # 250 teachers, which the readings of the paper's count share
+    assert len(grids.teachers("paper")) == 25
     text = chapter.teachers(**{**blocks[0], "n_models": 14}, device="cpu")["votes"]
     parts = [chapter.teachers(**block, device="cpu")["votes"] for block in blocks]
     assert "".join(parts) == text
