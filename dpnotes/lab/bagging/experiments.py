@@ -833,7 +833,7 @@ _CALIBRATED = {"accuracy": 0.02, "sigma": 2e-3, "advantage": 1e-3}
 _VOTED = {
     "accuracy": 0.05,
     "answered": 5,
-    "correct_fraction": 0.02,
+    "correct_fraction": 0.004,
     "agreement": 0.02,
     "plurality": 0.02,
     "asked": 20,
