@@ -294,8 +294,7 @@ class PrivacyStatement:
             elif told != made:
                 wrong.append(section)
         # steps that change nothing, and gaps, are parameters of a forger
-        rebuilt = json.loads(json.dumps(plain(profile.parameters)))
-        if stated["profile"]["parameters"] != rebuilt:
+        if stated["profile"]["parameters"] != profile.to_dict()["parameters"]:
             wrong.append("parameters")
         figures = _figures(profile)
         levels = [(name, stated[name]) for name in figures]

@@ -453,8 +453,9 @@ def exposures(
     :func:`dpnotes.lab.bagging.figures.plane`.
 
     Columns: method, variant ("softmax", "long" and "short" of DP-SGD), setting (records
-    for each model, noise multiplier, or answers), advantage, tpr_at_fpr_1e3, accuracy (mean), seeds. Profiles are exact
-    for bagging, of tight accounting for DP-SGD and PATE, whatever the data.
+    for each model, noise multiplier, or answers), advantage, tpr_at_fpr_1e3, accuracy
+    (mean), seeds. Profiles are exact for bagging, of tight accounting for DP-SGD and
+    PATE, whatever the data.
     """
     lines = []
     for method, setting, frame, length in (
